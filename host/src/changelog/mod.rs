@@ -1,0 +1,1 @@
+//! State changes as records of a compacted topic, and the restore loop.

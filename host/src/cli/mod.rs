@@ -1,0 +1,1 @@
+//! Verbs, printing, exit codes.

@@ -1,0 +1,139 @@
+//! The settings of an application as typed data, with their defaults. How they are written is `parse`'s business.
+
+use crate::model::log::{Delivery, GroupProtocol};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One application file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Application {
+    /// Prefix of groups, transactional ids and internal topics.
+    pub id: String,
+    /// Where the instance id, the stores and caches are kept. Absolute, or relative to the file's folder (resolved when loaded).
+    pub state_dir: PathBuf,
+    pub commit_interval: Duration,
+    /// Most bytes of overlay, emits and dead letters in an open transaction of one worker before it commits early.
+    pub commit_bytes: u64,
+    pub delivery: Delivery,
+    /// Threads that run tasks.
+    pub workers: usize,
+    pub group_protocol: GroupProtocol,
+    /// Classic groups: how long a silent member keeps its partitions.
+    pub session_timeout: Duration,
+    /// How long shutting down may take before the process exits with what is not committed dropped.
+    pub shutdown_grace: Duration,
+    /// A worker silent for longer makes the host unhealthy and exit.
+    pub stuck_after: Duration,
+    /// Block cache of all stores together, bytes.
+    pub cache_bytes: u64,
+    /// Memtables of all stores together, bytes.
+    pub write_buffer_bytes: u64,
+    pub log: LogKind,
+    /// What `create_topics` makes, by topic name.
+    pub topics: BTreeMap<String, Topic>,
+    pub create_topics: bool,
+    pub processors: Vec<Processor>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum LogKind {
+    Kafka(Kafka),
+    Local { dir: PathBuf },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kafka {
+    pub brokers: String,
+    /// How long the coordinator waits for a silent transaction before it aborts it.
+    pub transaction_timeout: Duration,
+    /// Read-ahead of the whole process, bytes, divided among partitions.
+    pub fetch_bytes: u64,
+    /// Any librdkafka property; those that would break a promise have been refused.
+    pub properties: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topic {
+    pub partitions: i32,
+    pub replication: Option<i32>,
+    /// Further topic settings by Kafka's names.
+    pub properties: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Processor {
+    pub name: String,
+    /// The component's file, absolute.
+    pub plugin: PathBuf,
+    pub dead_letter_topic: Option<String>,
+    /// The plugin's input name → its topic and where to start without a committed offset.
+    pub inputs: BTreeMap<String, Input>,
+    /// The plugin's output name → its topic.
+    pub outputs: BTreeMap<String, String>,
+    /// Handed to the plugin's `init` as JSON.
+    pub settings: serde_json::Value,
+    pub limits: Limits,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub topic: String,
+    pub start: Start,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    Earliest,
+    Latest,
+}
+
+/// What a guest may use. All hold per instance, that is per task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Linear memory, bytes.
+    pub memory: u64,
+    /// An instance with more linear memory than this after a call is replaced.
+    pub memory_keep: u64,
+    /// Deadline of one call, whatever its size.
+    pub record_deadline: Duration,
+    /// Deadline of instantiation and `init`.
+    pub init_deadline: Duration,
+    /// Most records of a batch.
+    pub batch_records: usize,
+    /// Most bytes of a batch; a larger record goes alone.
+    pub batch_bytes: usize,
+    /// Most emits of one call.
+    pub emits: usize,
+    /// Most bytes that a call may return (emits, writes and rejections together), and that one host call may carry.
+    pub output_bytes: u64,
+    /// Log lines a guest may write per second.
+    pub log_lines: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            memory: 64 << 20,
+            memory_keep: 4 << 20,
+            record_deadline: Duration::from_secs(1),
+            init_deadline: Duration::from_secs(5),
+            batch_records: 512,
+            batch_bytes: 1 << 20,
+            emits: 100_000,
+            output_bytes: 64 << 20,
+            log_lines: 100,
+        }
+    }
+}
+
+impl Default for Kafka {
+    fn default() -> Self {
+        Kafka {
+            brokers: String::new(),
+            transaction_timeout: Duration::from_secs(10),
+            fetch_bytes: 256 << 20,
+            properties: BTreeMap::new(),
+        }
+    }
+}

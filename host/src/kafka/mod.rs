@@ -1,0 +1,1 @@
+//! Apache Kafka behind the seam of `model::log`. The only room that names rdkafka.

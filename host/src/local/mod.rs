@@ -1,0 +1,1 @@
+//! The embedded log: the same seam as Kafka, kept in RocksDB, for one process.

@@ -1,0 +1,3 @@
+//! Parses, runs, maps to an exit code.
+
+fn main() {}

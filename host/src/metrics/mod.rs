@@ -1,0 +1,1 @@
+//! Every metric name, with its labels and a description.

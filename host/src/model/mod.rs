@@ -1,0 +1,17 @@
+//! The words that every room shares: records, effects, faults, ids, the clock, and the seams that the rooms above implement.
+
+pub mod clock;
+pub mod effects;
+pub mod failpoint;
+pub mod fault;
+pub mod ids;
+pub mod log;
+pub mod manifest;
+pub mod record;
+pub mod state;
+
+pub use clock::{Clock, SystemClock};
+pub use effects::{Effects, Emits, Ending, Failure, Progress, Rejection, Writes};
+pub use fault::{Fault, Verdict};
+pub use ids::{TaskId, TopicPartition};
+pub use record::{Batch, Column, Headers, HeadersRef, RecordRef};
