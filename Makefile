@@ -1,0 +1,84 @@
+# What a person and CI run alike. `make` alone says what there is.
+
+# One target folder outside the clone, shared by the host, the tests and the tools, so that RocksDB, librdkafka and wasmtime are
+# compiled once. One profile (release) for everything, for the same reason.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pelton/target
+CARGO ?= cargo
+RELEASE := $(abspath $(CARGO_TARGET_DIR))/release
+# Threads of the tests that share the broker; each test runs hosts of its own.
+TEST_THREADS ?= 3
+# A scenario, or a part of its name: make scenarios ONLY=b27
+ONLY ?=
+
+.PHONY: help build binaries plugins demo demo-clean test unit house plugin-tests test-binary integration scenarios bench lint deny
+# Recipes build into one folder: one at a time.
+.NOTPARALLEL:
+
+help:
+	@echo 'make build        bin/pelton and bin/plugins/NAME.wasm'
+	@echo 'make demo         the order counter over 69,659 real purchases, on the embedded log: no Kafka needed'
+	@echo 'make demo-clean   forgets what the demo kept'
+	@echo 'make test         every test, those against a real Apache Kafka included (it is fetched, started and stopped)'
+	@echo 'make scenarios    the crash and scenario tests alone; FULL=1: with the full number of kills; ONLY=b27: one of them'
+	@echo 'make bench        the benchmarks of docs/benchmarks.md'
+	@echo 'make lint         rustfmt and clippy, warnings are errors'
+	@echo 'make deny         licences, sources and bans of every dependency (installs cargo-deny where it is missing)'
+
+build: binaries plugins
+
+binaries:
+	@scripts/setup build
+	$(CARGO) build --release -p pelton --bin pelton
+	@mkdir -p bin && ln -sfn '$(RELEASE)/pelton' bin/pelton
+
+plugins: binaries
+	scripts/build-plugins
+
+demo: build
+	scripts/demo
+
+demo-clean:
+	scripts/demo clean
+
+test: setup-test build unit house plugin-tests integration
+
+.PHONY: setup-test
+setup-test:
+	@scripts/setup test
+
+unit: binaries
+	$(CARGO) test --release -p pelton --lib --bins
+
+house:
+	$(CARGO) test --release -p pelton-tests --lib --test house
+
+# The SDK's logic natively, and the crates that only guests use. They stand outside the host's workspace.
+plugin-tests:
+	scripts/build-plugins test
+
+# The host with its failpoints compiled in. Same profile and folder, so only two crates are compiled again; a copy, because the
+# next ordinary build puts its own binary in the same place.
+test-binary:
+	$(CARGO) build --release -p pelton --bin pelton --features failpoints
+	@mkdir -p bin/test && cp -f '$(RELEASE)/pelton' bin/test/pelton.new && mv -f bin/test/pelton.new bin/test/pelton
+	$(CARGO) build --release -p pelton --bin pelton
+
+# The tests start the broker themselves, on a free port; it ends with them, however they end.
+integration: build test-binary
+	$(CARGO) test --release -p pelton-tests --test all -- --test-threads $(TEST_THREADS)
+
+scenarios: setup-test build test-binary
+	PELTON_FULL=$(FULL) $(CARGO) test --release -p pelton-tests --test all -- --test-threads $(TEST_THREADS) --nocapture $(ONLY)
+
+bench: setup-test build
+	$(CARGO) bench -p pelton
+
+lint:
+	@scripts/setup build
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --all-targets -- -D warnings
+
+# Takes minutes on a first run: cargo-deny is compiled. Nothing else needs it.
+deny:
+	@command -v cargo-deny > /dev/null || $(CARGO) install --locked cargo-deny@0.20.2
+	$(CARGO) deny check licenses bans sources

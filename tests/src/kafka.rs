@@ -1,0 +1,278 @@
+//! Topics and records of a Kafka cluster, straight through rdkafka: what the host does is judged by another client.
+
+use crate::broker::broker;
+use crate::record::Rec;
+use crate::wait::secs;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::{ClientContext, DefaultClientContext};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, DeliveryResult, Header, Headers, Message, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Timestamp};
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Which records a reader sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    Committed,
+    Uncommitted,
+}
+
+/// A producer that remembers what was refused.
+pub struct Feeder {
+    producer: BaseProducer<Refusals>,
+}
+
+#[derive(Clone, Default)]
+struct Refusals(Arc<Mutex<Vec<String>>>);
+
+impl ClientContext for Refusals {}
+
+impl ProducerContext for Refusals {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if let Err((error, _)) = result {
+            self.0.lock().unwrap().push(error.to_string());
+        }
+    }
+}
+
+/// Creates a topic with Kafka's names for its settings.
+pub fn create_topic(name: &str, partitions: i32, settings: &[(&str, &str)]) {
+    let topic = settings
+        .iter()
+        .fold(NewTopic::new(name, partitions, TopicReplication::Fixed(1)), |topic, (key, value)| topic.set(key, value));
+    let done = block_on(admin().create_topics([&topic], &options())).expect("create_topics answers");
+    done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {name}: {e:?}"))));
+    crate::wait::until("the new topic is known", LIMIT, || (partition_count(name) == partitions).then_some(()));
+}
+
+pub fn delete_topic(name: &str) {
+    let done = block_on(admin().delete_topics(&[name], &options())).expect("delete_topics answers");
+    done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {name}: {e:?}"))));
+    crate::wait::until("the topic is gone", LIMIT, || (partition_count(name) == 0).then_some(()));
+}
+
+/// Deletes what is before `offset`. A topic that is only compacted refuses it.
+pub fn delete_records(topic: &str, partition: i32, offset: i64) {
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, partition, Offset::Offset(offset)).unwrap();
+    let done = block_on(admin().delete_records(&list, &options())).expect("delete_records answers");
+    done.elements().iter().for_each(|e| e.error().unwrap_or_else(|e| panic!("{topic}/{partition}: {e}")));
+}
+
+/// Names of all topics.
+pub fn topics() -> Vec<String> {
+    let metadata = any_consumer().fetch_metadata(None, LIMIT).expect("metadata");
+    metadata.topics().iter().map(|t| t.name().to_owned()).collect()
+}
+
+/// 0 where the topic does not exist.
+pub fn partition_count(topic: &str) -> i32 {
+    match any_consumer().fetch_metadata(Some(topic), LIMIT) {
+        Ok(metadata) => metadata.topics().first().map_or(0, |t| t.partitions().len() as i32),
+        Err(KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopicOrPartition)) => 0,
+        Err(e) => panic!("metadata of {topic}: {e}"),
+    }
+}
+
+/// The first offset and the end of a partition, as uncommitted readers see it.
+pub fn ends(topic: &str, partition: i32) -> (i64, i64) {
+    any_consumer().fetch_watermarks(topic, partition, LIMIT).unwrap_or_else(|e| panic!("ends of {topic}: {e}"))
+}
+
+/// The sum of all ends: grows with every record.
+pub fn total(topic: &str) -> i64 {
+    let consumer = any_consumer();
+    let end = |p| consumer.fetch_watermarks(topic, p, LIMIT).map_or(0, |(_, high)| high);
+    (0..partition_count(topic)).map(end).sum()
+}
+
+/// What a group has committed, by partition, as seen by committed readers.
+pub fn committed(group: &str, topic: &str) -> Vec<Option<i64>> {
+    let consumer: BaseConsumer = config().set("group.id", group).create().unwrap();
+    let mut list = TopicPartitionList::new();
+    list.add_partition_range(topic, 0, partition_count(topic) - 1);
+    let committed = consumer.committed_offsets(list, LIMIT).expect("committed offsets");
+    committed.elements().iter().map(|e| e.offset().to_raw().filter(|&offset| offset >= 0)).collect()
+}
+
+/// Every record that is readable now, in partition and offset order.
+pub fn read(topic: &str, isolation: Isolation) -> Vec<Rec> {
+    read_at(&broker().address, topic, isolation)
+}
+
+/// [`read`] through another address.
+pub fn read_at(address: &str, topic: &str, isolation: Isolation) -> Vec<Rec> {
+    let consumer = reader(address, isolation);
+    let partitions = partition_count(topic);
+    let mut list = TopicPartitionList::new();
+    (0..partitions).for_each(|p| list.add_partition_offset(topic, p, Offset::Beginning).unwrap());
+    consumer.assign(&list).unwrap();
+    let mut records = drain(&consumer, partitions);
+    records.sort_by_key(|r| (r.partition, r.offset));
+    records
+}
+
+/// Produces and waits for every acknowledgement.
+pub fn produce(topic: &str, records: &[Rec]) {
+    let feeder = Feeder::new();
+    records.iter().for_each(|r| feeder.send(topic, r));
+    feeder.flush();
+}
+
+/// Produces in a transaction that is aborted: only uncommitted readers ever see it.
+pub fn produce_aborted(topic: &str, records: &[Rec]) {
+    let feeder = Feeder::with(config().set("transactional.id", format!("aborting-{topic}")));
+    feeder.producer.init_transactions(LIMIT).unwrap();
+    feeder.producer.begin_transaction().unwrap();
+    records.iter().for_each(|r| feeder.send(topic, r));
+    feeder.flush();
+    feeder.producer.abort_transaction(LIMIT).unwrap();
+}
+
+impl Default for Feeder {
+    fn default() -> Self {
+        Feeder::new()
+    }
+}
+
+impl Feeder {
+    pub fn new() -> Feeder {
+        Feeder::with(&mut config())
+    }
+
+    fn with(config: &mut ClientConfig) -> Feeder {
+        let config = config.set("partitioner", "murmur2_random").set("linger.ms", "5").set("message.max.bytes", "4000000");
+        Feeder { producer: config.create_with_context(Refusals::default()).unwrap() }
+    }
+
+    pub fn send(&self, topic: &str, rec: &Rec) {
+        let mut record = base_record(topic, rec);
+        loop {
+            self.producer.poll(Duration::ZERO);
+            match self.producer.send(record) {
+                Ok(()) => return,
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => record = back,
+                Err((error, _)) => panic!("produce to {topic}: {error}"),
+            }
+        }
+    }
+
+    /// Serves the queue until nothing is on its way; rdkafka's own flush sleeps in steps of 100 ms.
+    pub fn flush(&self) {
+        let end = Instant::now() + LIMIT;
+        while self.producer.in_flight_count() > 0 {
+            assert!(Instant::now() < end, "records were not acknowledged within {LIMIT:?}");
+            self.producer.poll(Duration::from_millis(1));
+        }
+        let refused = self.producer.context().0.lock().unwrap();
+        assert!(refused.is_empty(), "refused: {:?}", refused.first());
+    }
+}
+
+fn base_record<'a>(topic: &'a str, rec: &'a Rec) -> BaseRecord<'a, [u8], [u8]> {
+    let mut record = BaseRecord::to(topic).timestamp(rec.timestamp);
+    record.partition = Some(rec.partition).filter(|&p| p >= 0);
+    record.key = rec.key.as_deref();
+    record.payload = rec.value.as_deref();
+    if !rec.headers.is_empty() {
+        let add = |all: OwnedHeaders, (key, value): &(String, Option<Vec<u8>>)| {
+            all.insert(Header { key, value: value.as_deref() })
+        };
+        record.headers = Some(rec.headers.iter().fold(OwnedHeaders::new(), add));
+    }
+    record
+}
+
+fn drain(consumer: &BaseConsumer, partitions: i32) -> Vec<Rec> {
+    let (mut records, mut open) = (Vec::new(), partitions);
+    let mut end = Instant::now() + LIMIT;
+    while open > 0 {
+        assert!(Instant::now() < end, "the ends were not reached within {LIMIT:?}; {} records", records.len());
+        match consumer.poll(Duration::from_millis(100)) {
+            None => {}
+            Some(Ok(message)) => {
+                records.push(from_message(&message));
+                end = Instant::now() + LIMIT;
+            }
+            Some(Err(KafkaError::PartitionEOF(_))) => open -= 1,
+            Some(Err(error)) => panic!("consume: {error}"),
+        }
+    }
+    records
+}
+
+fn from_message(message: &BorrowedMessage<'_>) -> Rec {
+    let headers = message.headers().map(|all| all.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect());
+    Rec {
+        partition: message.partition(),
+        offset: message.offset(),
+        timestamp: match message.timestamp() {
+            Timestamp::CreateTime(ms) | Timestamp::LogAppendTime(ms) => ms,
+            Timestamp::NotAvailable => -1,
+        },
+        key: message.key().map(<[u8]>::to_vec),
+        value: message.payload().map(<[u8]>::to_vec),
+        headers: headers.unwrap_or_default(),
+    }
+}
+
+fn config() -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", &broker().address);
+    config
+}
+
+fn any_consumer() -> BaseConsumer {
+    config().set("group.id", "pelton-tests").create().expect("a consumer")
+}
+
+fn reader(address: &str, isolation: Isolation) -> BaseConsumer {
+    let level = match isolation {
+        Isolation::Committed => "read_committed",
+        Isolation::Uncommitted => "read_uncommitted",
+    };
+    ClientConfig::new()
+        .set("bootstrap.servers", address)
+        .set("group.id", "pelton-tests")
+        .set("enable.auto.commit", "false")
+        .set("enable.partition.eof", "true")
+        .set("isolation.level", level)
+        .create()
+        .expect("a consumer")
+}
+
+fn admin() -> AdminClient<DefaultClientContext> {
+    config().create().expect("an admin client")
+}
+
+fn options() -> AdminOptions {
+    AdminOptions::new().operation_timeout(Some(secs(20))).request_timeout(Some(secs(20)))
+}
+
+/// Runs one future to its end; the admin client has a polling thread of its own that wakes us.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park_timeout(secs(1)),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A record and its one-line JSON form, the same that `pelton produce` and `pelton consume` use with `--format jsonl`.
+//!
+//! `{"partition":0,"timestamp":5,"key":"a","value":null,"headers":[["name","text"],["name",null]]}`: text where the bytes are
+//! UTF-8, `{"base64":"..."}` where they are not, null for null.
+
+use serde_json::{Value, json};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rec {
+    /// -1: the key decides.
+    pub partition: i32,
+    pub offset: i64,
+    /// Milliseconds; -1 for none.
+    pub timestamp: i64,
+    pub key: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+impl Rec {
+    /// A record whose partition its key decides.
+    pub fn new(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Rec {
+        Rec::raw(Some(key.as_ref()), Some(value.as_ref()))
+    }
+
+    pub fn raw(key: Option<&[u8]>, value: Option<&[u8]>) -> Rec {
+        let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+        Rec { partition: -1, timestamp: 1, key: owned(key), value: owned(value), ..Rec::default() }
+    }
+
+    pub fn at(mut self, partition: i32) -> Rec {
+        self.partition = partition;
+        self
+    }
+
+    pub fn header(mut self, name: &str, value: Option<&[u8]>) -> Rec {
+        self.headers.push((name.to_owned(), value.map(<[u8]>::to_vec)));
+        self
+    }
+
+    /// The last header of this name, as text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let found = self.headers.iter().rev().find(|(n, _)| n == name)?;
+        found.1.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    pub fn key_text(&self) -> String {
+        text(&self.key)
+    }
+
+    pub fn value_text(&self) -> String {
+        text(&self.value)
+    }
+
+    /// One line; the offset only where asked for (transaction markers take offsets, so the two logs differ in them).
+    pub fn to_json(&self, with_offset: bool) -> String {
+        let headers: Vec<Value> = self.headers.iter().map(|(name, value)| json!([name, bytes(value)])).collect();
+        let mut line = json!({
+            "timestamp": self.timestamp, "key": bytes(&self.key), "value": bytes(&self.value), "headers": headers,
+        });
+        if self.partition >= 0 {
+            line["partition"] = json!(self.partition);
+        }
+        if with_offset {
+            line["offset"] = json!(self.offset);
+        }
+        line.to_string()
+    }
+
+    /// Reads one line; everything may be left out.
+    pub fn from_json(line: &str) -> Rec {
+        let value: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("not a JSON line: {e}: {line}"));
+        let number = |name: &str, default: i64| value[name].as_i64().unwrap_or(default);
+        Rec {
+            partition: number("partition", -1) as i32,
+            offset: number("offset", 0),
+            timestamp: number("timestamp", -1),
+            key: from_value(&value["key"]),
+            value: from_value(&value["value"]),
+            headers: value["headers"].as_array().map(|all| all.iter().map(header).collect()).unwrap_or_default(),
+        }
+    }
+
+    pub fn all_from_json(text: &str) -> Vec<Rec> {
+        text.lines().filter(|line| !line.trim().is_empty()).map(Rec::from_json).collect()
+    }
+}
+
+fn text(bytes: &Option<Vec<u8>>) -> String {
+    bytes.as_ref().map_or_else(|| "(null)".to_owned(), |b| String::from_utf8_lossy(b).into_owned())
+}
+
+fn header(value: &Value) -> (String, Option<Vec<u8>>) {
+    (value[0].as_str().expect("a header's name is text").to_owned(), from_value(&value[1]))
+}
+
+fn bytes(bytes: &Option<Vec<u8>>) -> Value {
+    match bytes {
+        None => Value::Null,
+        Some(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => json!(text),
+            Err(_) => json!({ "base64": encode(bytes) }),
+        },
+    }
+}
+
+fn from_value(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone().into_bytes()),
+        Value::Object(map) => Some(decode(map["base64"].as_str().expect("base64 is text"))),
+        other => Some(other.to_string().into_bytes()),
+    }
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn encode(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let n = chunk.iter().enumerate().fold(0u32, |n, (i, &b)| n | u32::from(b) << (16 - 8 * i));
+        (0..4).for_each(|i| match i <= chunk.len() {
+            true => out.push(DIGITS[(n >> (18 - 6 * i)) as usize & 63] as char),
+            false => out.push('='),
+        });
+    }
+    out
+}
+
+fn decode(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text.bytes().filter_map(|c| DIGITS.iter().position(|&d| d == c)).map(|d| d as u32).collect();
+    let mut out = Vec::new();
+    for chunk in digits.chunks(4) {
+        let n = chunk.iter().enumerate().fold(0u32, |n, (i, &d)| n | d << (18 - 6 * i));
+        out.extend((0..chunk.len().saturating_sub(1)).map(|i| (n >> (16 - 8 * i)) as u8));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_every_shape() {
+        let shapes = [
+            Rec::raw(None, None),
+            Rec::raw(Some(b""), Some(b"")),
+            Rec::raw(Some(&[0x80]), Some(&[0xff, 0xfe, 0])).at(3),
+            Rec::new("k", "v").header("h", None).header("h", Some(&[0xc3, 0x28])).header("h", Some(b"")),
+        ];
+        for rec in shapes {
+            assert_eq!(Rec::from_json(&rec.to_json(true)), rec);
+        }
+    }
+
+    #[test]
+    fn base64_is_the_usual_one() {
+        for (plain, coded) in [(&b"f"[..], "Zg=="), (b"fo", "Zm8="), (b"foo", "Zm9v"), (&[0xff, 0xfe], "//4=")] {
+            assert_eq!(encode(plain), coded);
+            assert_eq!(decode(coded), plain);
+        }
+    }
+}
