@@ -164,3 +164,13 @@ impl fmt::Debug for Processor {
             .finish_non_exhaustive()
     }
 }
+
+impl Application {
+    /// How long an open transaction may be silent; on the embedded log, where none can be, Kafka's default of this file.
+    pub fn transaction_timeout(&self) -> Duration {
+        match &self.log {
+            LogKind::Kafka(kafka) => kafka.transaction_timeout,
+            LogKind::Local { .. } => Kafka::default().transaction_timeout,
+        }
+    }
+}

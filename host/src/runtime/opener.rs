@@ -8,7 +8,7 @@ use crate::config::settings::Start;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
 use crate::model::{Clock, Fault, TaskId, TopicPartition, Verdict};
-use crate::plugin::Guest;
+use crate::plugin::{Guest, GuestLine, GuestLog, Level};
 use crate::state::{self, Stores};
 use crate::task::{Input, Lease, Parts, ProcessorSpec};
 use std::collections::HashMap;
@@ -249,7 +249,7 @@ impl Opening<'_> {
         if wipe {
             Stores::wipe(&dir)?;
         }
-        let mut stores = Stores::open(&dir, &job.spec.stores, &self.tools.stores, &shared.clock)?;
+        let mut stores = Stores::open(&dir, &job.spec.stores, &self.tools.stores, Arc::new(shared.clock))?;
         let topics: Vec<TopicInfo> = job.spec.changelogs.iter().filter_map(|name| self.tools.topics.get(name).cloned()).collect();
         let restore = Restore { log: &*shared.log, topics: &topics, partition: job.id.partition, clock: &shared.clock };
         let mut report = |progress: &Progress| {
@@ -269,7 +269,8 @@ impl Opening<'_> {
         let spec = &job.spec;
         let context = plan::context(spec, job.id.partition, &tools.topics);
         let view = ready.stores.clone().map(|stores| stores as Arc<Mutex<dyn StateView>>);
-        let guest = Guest::new(spec.component.clone(), context, spec.limits.clone(), view);
+        let log = Arc::new(PluginLog { task: job.id.clone(), plugin: spec.component.manifest.name.clone() });
+        let guest = Guest::new(spec.component.clone(), context, spec.limits.clone(), view, log);
         let inputs = self.inputs(sources, &ready.starts);
         let find = |names: &mut dyn Iterator<Item = &Arc<str>>| names.filter_map(|name| tools.topics.get(name).cloned()).collect::<Vec<_>>();
         let dead_letters = find(&mut std::iter::once(&spec.dead_letters)).remove(0);
@@ -299,6 +300,30 @@ impl Opening<'_> {
         let rank = |topic: &Arc<str>| self.job.inner.spec.inputs.iter().position(|input| input.topic == *topic);
         inputs.sort_by_key(|input| rank(&input.partition().topic));
         inputs
+    }
+}
+
+/// A guest's lines, into the host's log with the task they come from.
+struct PluginLog {
+    task: TaskId,
+    plugin: String,
+}
+
+impl GuestLog for PluginLog {
+    fn line(&self, line: &GuestLine<'_>) {
+        let fields: Vec<String> = line.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let (task, plugin, fields, rerun) = (&self.task, &self.plugin, fields.join(" "), line.rerun);
+        match line.level {
+            Level::Trace => tracing::trace!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
+            Level::Debug => tracing::debug!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
+            Level::Info => tracing::info!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
+            Level::Warn => tracing::warn!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
+            Level::Error => tracing::error!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
+        }
+    }
+
+    fn suppressed(&self, lines: u64) {
+        tracing::warn!(target: "plugin", task = %self.task, plugin = self.plugin, lines, "log lines above the limit were left out");
     }
 }
 

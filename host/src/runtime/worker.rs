@@ -218,7 +218,7 @@ impl Worker {
             return Ok(());
         }
         self.maintenance = now + Duration::from_secs(1);
-        self.tasks.iter_mut().try_for_each(|task| task.maintain(now))
+        self.tasks.iter_mut().try_for_each(Task::maintain)
     }
 
     /// Commits every task, or aborts and rewinds them all.
@@ -265,7 +265,7 @@ impl Worker {
         for task in self.tasks.iter_mut().filter(|task| task.has_progress()) {
             let committed = task.group.committed(&task.partitions());
             match committed.ok().and_then(|committed| task.resolve(&committed)) {
-                Some(true) => task.settle(&self.outbox, self.shared.clock.wall_ms()),
+                Some(true) => task.settle(&self.outbox),
                 Some(false) => task.rewind(),
                 None => unknown.push(task.id.clone()),
             }
@@ -427,7 +427,7 @@ impl Worker {
     fn close(&mut self, ids: &[TaskId]) -> Vec<(TaskId, Returned)> {
         let (gone, kept): (Vec<Task>, Vec<Task>) = std::mem::take(&mut self.tasks).into_iter().partition(|t| ids.contains(&t.id));
         self.tasks = kept;
-        gone.into_iter().map(|task| (task.id.clone(), task.into_sources())).collect()
+        gone.into_iter().map(|task| (task.id.clone(), task.close())).collect()
     }
 
     fn close_all(&mut self) {
@@ -479,7 +479,7 @@ impl Worker {
         if let Err(fault) = self.outbox.abort() {
             tracing::debug!(worker = self.index, %fault, "nothing to abort at the end");
         }
-        self.tasks.clear();
+        std::mem::take(&mut self.tasks).into_iter().for_each(|task| drop(task.close()));
         self.stopping = true;
     }
 }

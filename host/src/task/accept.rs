@@ -41,7 +41,7 @@ impl Task {
         self.tally.records_in += u64::from(progress.done);
         self.tally.bytes_in += batch.bytes() as u64;
         if let Some(mut stores) = self.stores() {
-            stores.stage(&progress.effects.writes);
+            stores.stage(&progress.effects.writes, |entry| self.origin(batch, entry));
         }
         self.emit(batch, progress, out)?;
         self.reject(batch, progress, out)

@@ -3,7 +3,7 @@
 use super::{Outbox, State, Task};
 use crate::changelog;
 use crate::model::failpoint::hit;
-use crate::model::log::{Group, OffsetCommit, Origin, Refusal};
+use crate::model::log::{Group, OffsetCommit, Refusal};
 use crate::model::{Fault, TaskId, Verdict};
 use crate::state::Applied;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub fn commit(out: &mut Outbox, tasks: &mut [Task], now: i64) -> Result<(), Comm
     out.commit().map_err(unknown_where_fenced)?;
     hit("commit-after-transaction");
     for task in &mut due {
-        task.settle(out, now);
+        task.settle(out);
     }
     hit("commit-after-store");
     Ok(())
@@ -52,18 +52,22 @@ impl Task {
     /// One changelog record per changed key.
     fn log_changes(&self, out: &mut Outbox, now: i64) -> Result<(), Fault> {
         let Some(stores) = self.stores() else { return Ok(()) };
-        let origin = Origin { slot: self.slot, input: 0, offset: -1 };
         for (store, &topic) in self.routes.changelogs.iter().enumerate() {
-            changelog::each_change(&stores, store, now, |record| out.send(topic, Some(self.id.partition), record, origin))?;
+            for change in stores.overlay(store) {
+                out.send(topic, Some(self.id.partition), changelog::record(&change, now), change.origin)?;
+            }
         }
         Ok(())
     }
 
     /// The transaction is committed: the overlay goes to the store with its offsets, in one write batch. A store that fails is not
     /// believed any more: the task halts, and what it lacks comes back from the changelog.
-    pub fn settle(&mut self, out: &Outbox, now: i64) {
+    pub fn settle(&mut self, out: &Outbox) {
         self.intake.settle();
-        let applied = self.applied(out, now);
+        let changelogs = self.reached(out);
+        let inputs = self.intake.positions();
+        let inputs: Vec<(&str, i64)> = inputs.iter().map(|(topic, offset)| (&**topic, *offset)).collect();
+        let applied = Applied { changelogs: &changelogs, inputs: &inputs };
         let result = self.stores().map_or(Ok(()), |mut stores| stores.apply(&applied));
         if let Err(fault) = result {
             let fault = Fault { verdict: Verdict::Corrupt, ..fault };
@@ -79,9 +83,9 @@ impl Task {
 
     /// The embedded log knows its offsets only after the commit; Kafka's are known after the flush, and kept here for the case that
     /// the producer is lost with the commit's outcome unknown.
-    fn applied(&self, out: &Outbox, now: i64) -> Applied {
+    fn reached(&self, out: &Outbox) -> Vec<Option<i64>> {
         let known = self.acknowledged(out).into_iter().zip(self.acked.iter().copied().chain(std::iter::repeat(None)));
-        Applied { changelogs: known.map(|(now, before)| now.or(before)).collect(), inputs: self.intake.positions(), now }
+        known.map(|(now, before)| now.or(before)).collect()
     }
 
     fn acknowledged(&self, out: &Outbox) -> Vec<Option<i64>> {

@@ -167,12 +167,19 @@ impl Task {
     }
 
     /// Writes a store's memtable to disk where that is due, so that a quiet store's offsets cannot go stale.
-    pub fn maintain(&mut self, now: Duration) -> Result<(), Fault> {
-        self.stores().map_or(Ok(()), |mut stores| stores.flush_if_due(now))
+    pub fn maintain(&mut self) -> Result<(), Fault> {
+        self.stores().map_or(Ok(()), |mut stores| stores.flush_if_due())
     }
 
-    /// Gives the sources back, closing everything else.
-    pub fn into_sources(self) -> Vec<Box<dyn Source>> {
+    /// Closes the stores with everything committed on disk, and gives the sources back.
+    pub fn close(self) -> Vec<Box<dyn Source>> {
+        // the call and the guest read the stores: they go first, so that the stores are this task's alone
+        drop((self.call, self.guest));
+        let stores = self.stores.and_then(Arc::into_inner).map(|stores| stores.into_inner().unwrap_or_else(PoisonError::into_inner));
+        if let Some(Err(fault)) = stores.map(Stores::close) {
+            // nothing is lost: the store reopens older, and its changelog brings back the rest
+            tracing::warn!(task = %self.id, %fault, "closing the stores");
+        }
         self.intake.into_sources()
     }
 

@@ -30,6 +30,11 @@ impl Pacing {
         if self.alone > 0 || self.cautious > 0 { 1 } else { self.size }
     }
 
+    /// Whether records are run again one by one to find a culprit.
+    pub fn is_hunting(&self) -> bool {
+        self.alone > 0
+    }
+
     /// Most bytes of the next batch.
     pub fn bytes(&self) -> usize {
         self.bytes

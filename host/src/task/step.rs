@@ -45,7 +45,7 @@ impl Task {
             Next::Failed(batch, failure) => self.fail(batch, Cause::Refused(failure), out, clock),
             Next::Call(batch) => {
                 let records = batch.len();
-                let call = self.guest.call(batch, now);
+                let call = if self.pacing.is_hunting() { self.guest.rerun(batch, now) } else { self.guest.call(batch, now) };
                 self.advance(Running { call, since: now, records }, out, clock)
             }
         }
@@ -140,7 +140,7 @@ impl Task {
         }
         if records > 1 {
             tracing::debug!(task = %self.id, code = fault.code(), records, "a call broke; looking for the record that did it");
-            if fault.is_size() { self.pacing.halve(records) } else { self.pacing.isolate(records) }
+            if is_size(&fault) { self.pacing.halve(records) } else { self.pacing.isolate(records) }
             self.intake.put_back(batch);
             return Ok(Step::Worked);
         }
@@ -165,6 +165,12 @@ impl Task {
             self.state.enter(State::Running);
         }
     }
+}
+
+/// Whether a smaller batch may keep the limit that this call broke.
+fn is_size(fault: &CallFault) -> bool {
+    use crate::plugin::Limit::{Emits, Memory, Output, Table};
+    matches!(fault, CallFault::Limit { limit: Memory | Table | Output | Emits, .. })
 }
 
 fn said(failure: &Failure) -> String {
