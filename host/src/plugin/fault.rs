@@ -92,6 +92,7 @@ impl CallFault {
             return match refusal {
                 Refusal::Host(fault) => CallFault::Host(fault.clone()),
                 Refusal::Malformed(what) => CallFault::Malformed(what.clone()),
+                Refusal::Exit => CallFault::Trap { message: "it called exit".to_owned(), stack },
             };
         }
         if let Some(breach) = breach(error, data) {

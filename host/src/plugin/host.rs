@@ -33,6 +33,8 @@ pub(super) struct Data {
 pub(super) enum Refusal {
     Host(Fault),
     Malformed(String),
+    /// The guest ended itself by WASI's `exit`.
+    Exit,
 }
 
 impl Data {
@@ -133,6 +135,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Host(fault) => fault.fmt(f),
             Refusal::Malformed(what) => f.write_str(what),
+            Refusal::Exit => f.write_str("plugin called exit"),
         }
     }
 }

@@ -18,6 +18,7 @@ package wasi:io@0.2.6 {
     }
 }
 package wasi:cli@0.2.6 {
+    interface exit { exit: func(status: result); }
     interface stdout { use wasi:io/streams@0.2.6.{output-stream}; get-stdout: func() -> output-stream; }
 }
 package wasi:random@0.2.6 {
@@ -40,6 +41,7 @@ const WORLD: &str = "
 world with-wasi {
     include aggregate-plugin;
     import wasi:cli/stdout@0.2.6;
+    import wasi:cli/exit@0.2.6;
     import wasi:random/random@0.2.6;
     import wasi:clocks/wall-clock@0.2.6;
     import wasi:clocks/monotonic-clock@0.2.6;
@@ -50,6 +52,7 @@ world with-wasi {
 
 const IMPORTS: &str = r#"
   (import "wasi:cli/stdout@0.2.6" "get-stdout" (func $stdout (result i32)))
+  (import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))
   (import "wasi:io/streams@0.2.6" "[method]output-stream.blocking-write-and-flush" (func $print (param i32 i32 i32 i32)))
   (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))
   (import "wasi:clocks/wall-clock@0.2.6" "now" (func $now (param i32)))
@@ -61,9 +64,10 @@ const IMPORTS: &str = r#"
   (data (i32.const 3208) "\20\00\00\00")
 "#;
 
-/// z: says hello, waits an hour, and emits a random number, the seconds before and after, and the number of directories. i: HTTP.
+/// z: says hello, waits an hour, and emits a random number, the seconds before and after, and the number of directories. i: HTTP. q: exit.
 const VERBS: &str = "
     (if (i32.eq (local.get $verb) (i32.const 0x69)) (then (call $http)))
+    (if (i32.eq (local.get $verb) (i32.const 0x71)) (then (call $exit (i32.const 1))))
     (if (i32.eq (local.get $verb) (i32.const 0x7a)) (then
       (call $print (call $stdout) (i32.const 3500) (i32.const 10) (i32.const 3300))
       (i64.store (i32.const 3400) (call $random))
@@ -114,5 +118,6 @@ fn what_is_not_granted_ends_the_call() {
     let mut stage = stage();
     let fault = stage.run("i").unwrap_err();
     assert!(fault.to_string().contains("wasi:http/client"), "{fault}");
+    assert_eq!(stage.run("q").unwrap_err().code(), "trap");
     assert!(stage.run("o").is_ok());
 }

@@ -8,7 +8,7 @@ mod state;
 
 pub(super) use state::{Seed, Wasi};
 
-use super::host::Data;
+use super::host::{Data, Refusal};
 use state::{Descriptor, InputStream, IoError, Output, OutputStream, Pollable, Terminal};
 use wasmtime::component::types::{ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentType, Linker, LinkerInstance, Lower, Resource, ResourceType};
@@ -93,8 +93,8 @@ fn environment(to: &mut LinkerInstance<'_, Data>) -> wasmtime::Result<()> {
 }
 
 fn exit(to: &mut LinkerInstance<'_, Data>) -> wasmtime::Result<()> {
-    to.func_wrap("exit", |_: Cx<'_>, (_,): (Result<(), ()>,)| -> wasmtime::Result<()> { Err(exited()) })?;
-    to.func_wrap("exit-with-code", |_: Cx<'_>, (_,): (u8,)| -> wasmtime::Result<()> { Err(exited()) })
+    to.func_wrap("exit", |_: Cx<'_>, (_,): (Result<(), ()>,)| -> wasmtime::Result<()> { Err(Refusal::Exit.into()) })?;
+    to.func_wrap("exit-with-code", |_: Cx<'_>, (_,): (u8,)| -> wasmtime::Result<()> { Err(Refusal::Exit.into()) })
 }
 
 fn wall_clock(to: &mut LinkerInstance<'_, Data>) -> wasmtime::Result<()> {
@@ -136,8 +136,4 @@ fn output(which: Output) -> Resource<OutputStream> {
 
 fn no_terminal<const KIND: u32>() -> Option<Resource<Terminal<KIND>>> {
     None
-}
-
-fn exited() -> wasmtime::Error {
-    wasmtime::Error::msg("plugin called exit")
 }
