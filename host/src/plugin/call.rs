@@ -5,12 +5,14 @@ use super::fault::CallFault;
 use super::guest::{Slot, Spec};
 use super::host::Data;
 use super::validate::{self, Bounds};
+use super::wasi::{Seed, Wasi};
+use crate::model::manifest::Context;
 use crate::model::{Batch, Progress};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::{Context, Poll, Waker};
+use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 /// A batch on its way through the guest. Dropping a call gives it up: its future owns the instance, and both go.
@@ -64,7 +66,7 @@ impl Call {
         if self.is_late(now) {
             return self.finish(Err(self.late()));
         }
-        match self.future.as_mut()?.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match self.future.as_mut()?.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => self.finish(result),
             Poll::Pending => None,
         }
@@ -115,6 +117,7 @@ async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<Atomi
     applying.store(true, Relaxed);
     // The kept instance's deadline lies in the past; without this it would yield at its first step.
     running.store.set_epoch_deadline(1);
+    running.store.data_mut().wasi.enter(&batch);
     let lifted = running.apply(&batch).await.map_err(|error| CallFault::of(&error, running.store.data_mut()))?;
     let progress = validate::progress(lifted, &bounds(&spec, &batch))?;
     if running.store.data().meter.memory() <= spec.limits.memory_keep {
@@ -126,8 +129,7 @@ async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<Atomi
 /// A fresh instance that has accepted its context.
 async fn start(spec: &Spec) -> Result<Running, CallFault> {
     let linked = &spec.component.linked;
-    let data = Data::new(spec.limits.memory, spec.limits.output_bytes, Some(spec.gate.clone()));
-    let mut store = linked.store(data.with_state(spec.state.clone(), spec.context.stores.len()));
+    let mut store = linked.store(data(spec));
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
     let instance = linked.instantiate(&mut store).await.map_err(|error| not_started(&error, store.data_mut()))?;
@@ -137,6 +139,13 @@ async fn start(spec: &Spec) -> Result<Running, CallFault> {
         Ok(Err(refusal)) => Err(CallFault::Init(refusal)),
         Err(error) => Err(not_started(&error, running.store.data_mut())),
     }
+}
+
+fn data(spec: &Spec) -> Data {
+    let Context { application, processor, partition, stores, .. } = &spec.context;
+    let mut data = Data::new(spec.limits.memory, spec.limits.output_bytes, Some(spec.gate.clone()));
+    data.wasi = Wasi::new(Seed::new(application, processor, *partition));
+    data.with_state(spec.state.clone(), stores.len())
 }
 
 /// What happens before the batch goes in says nothing about its records.

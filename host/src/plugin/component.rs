@@ -16,7 +16,7 @@ use wasmtime::UpdateDeadline;
 /// What a plugin may use to describe itself.
 const DESCRIBE_MEMORY: u64 = 64 << 20;
 const DESCRIBE_BYTES: u64 = 1 << 20;
-const DESCRIBE_DEADLINE: Duration = Duration::from_secs(5);
+const DESCRIBE_DEADLINE: Duration = Duration::from_secs(2);
 /// Loops and calls between two looks at the clock.
 const STEPS_PER_LOOK: u64 = 1 << 10;
 /// Longest name in a manifest, in characters.

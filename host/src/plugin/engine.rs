@@ -5,13 +5,14 @@ use super::compiled::Cache;
 use super::component::{self, Component};
 use super::export::Linked;
 use super::host::Data;
+use super::wasi;
 use super::world::{self, Surface};
 use crate::model::{Clock, Fault, SystemClock};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{HasSelf, InstancePre, Linker};
 use wasmtime::{Config, EngineWeak};
 
 /// How often [`Engine::tick`] should be called. A running guest yields at each tick, so this is also the longest that one guest
@@ -81,7 +82,7 @@ impl Engine {
         let compile_time = clock.monotonic();
         let surface = self.surface(&compiled);
         let world = world::of(&surface)?;
-        let linked = self.inner.linker.instantiate_pre(&compiled).map_err(|e| world::unlinkable(&format!("{e:#}")))?;
+        let linked = self.link(&compiled).map_err(|e| world::unlinkable(&format!("{e:#}")))?;
         let linked = Linked::new(linked, world).map_err(|e| world::other_shape(&e))?;
         let manifest = component::describe(&linked, world)?;
         let (digest, size) = (image.digest.clone(), image.bytes.len() as u64);
@@ -99,6 +100,12 @@ impl Engine {
             cache.put(&image.digest, &compiled);
         }
         Ok(compiled)
+    }
+
+    fn link(&self, component: &wasmtime::component::Component) -> wasmtime::Result<InstancePre<Data>> {
+        let mut linker = self.inner.linker.clone();
+        wasi::define(&mut linker, component)?;
+        linker.instantiate_pre(component)
     }
 
     fn surface(&self, component: &wasmtime::component::Component) -> Surface {

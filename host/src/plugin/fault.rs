@@ -92,6 +92,7 @@ impl CallFault {
             return match refusal {
                 Refusal::Host(fault) => CallFault::Host(fault.clone()),
                 Refusal::Malformed(what) => CallFault::Malformed(what.clone()),
+                Refusal::Exit => CallFault::Trap { message: "it called exit".to_owned(), stack },
             };
         }
         if let Some(breach) = breach(error, data) {
@@ -135,11 +136,23 @@ fn stack(error: &wasmtime::Error) -> Vec<String> {
     trace.to_string().lines().skip(1).take(FRAMES).map(frame).collect()
 }
 
-/// `   3:   0x1f2 - module!function` without number and address.
+/// `   3:   0x1f2 - module!crate[4e7f5002c0a51c87]::function` without number, address and crate hashes.
 fn frame(line: &str) -> String {
-    let mut text = line.split_once(" - ").map_or(line, |(_, name)| name).trim().to_owned();
+    let name = line.split_once(" - ").map_or(line, |(_, name)| name).trim();
+    let mut parts = name.split('[');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(']') {
+            Some((hash, rest)) if is_hash(hash) => text.push_str(rest),
+            _ => text.extend(["[", part]),
+        }
+    }
     cut(&mut text, FRAME_BYTES);
     text
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() >= 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 impl fmt::Display for CallFault {
@@ -157,3 +170,17 @@ impl fmt::Display for CallFault {
 }
 
 impl std::error::Error for CallFault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_readable() {
+        let line =
+            "    0:   0x1f2 - bad.wasm!<bad[4e7f5002c0a51c87]::Bad as sdk[905ae69b783795c3]::Transform>::process";
+        assert_eq!(frame(line), "bad.wasm!<bad::Bad as sdk::Transform>::process");
+        assert_eq!(frame("  1: m!f::<[u8; 4]>"), "1: m!f::<[u8; 4]>");
+        assert_eq!(frame("  1:  0x1 - m!f::<[u8]>[0]"), "m!f::<[u8]>[0]");
+    }
+}

@@ -3,6 +3,7 @@
 use super::bindings::pelton::plugin::{diagnostics, log, state, types};
 use super::limits::Meter;
 use super::log::{Gate, Level, cut};
+use super::wasi::Wasi;
 use crate::model::state::{ScanRange, StateView};
 use crate::model::{Column, Fault};
 use std::fmt;
@@ -24,6 +25,7 @@ pub(super) struct Data {
     state: Option<SharedState>,
     log: Option<Arc<Gate>>,
     panicked: Option<(String, String)>,
+    pub(super) wasi: Wasi,
 }
 
 /// Why a host call ends the guest's call.
@@ -31,17 +33,27 @@ pub(super) struct Data {
 pub(super) enum Refusal {
     Host(Fault),
     Malformed(String),
+    /// The guest ended itself by WASI's `exit`.
+    Exit,
 }
 
 impl Data {
     pub(super) fn new(memory: u64, output_bytes: u64, log: Option<Arc<Gate>>) -> Self {
-        Data { meter: Meter::new(memory), output_bytes, stores: 0, state: None, log, panicked: None }
+        let wasi = Wasi::default();
+        Data { meter: Meter::new(memory), output_bytes, stores: 0, state: None, log, panicked: None, wasi }
     }
 
     pub(super) fn with_state(mut self, state: Option<SharedState>, stores: usize) -> Self {
         self.stores = stores as u32;
         self.state = state;
         self
+    }
+
+    /// Writes a line to the guest's log.
+    pub(super) fn say(&self, level: Level, message: String) {
+        if let Some(gate) = &self.log {
+            gate.write(level, message, Vec::new());
+        }
     }
 
     /// Message and place of the panic that was announced last, if any.
@@ -123,6 +135,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Host(fault) => fault.fmt(f),
             Refusal::Malformed(what) => f.write_str(what),
+            Refusal::Exit => f.write_str("plugin called exit"),
         }
     }
 }

@@ -16,6 +16,7 @@ mod log;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod wasi;
 mod world;
 
 pub use call::{Call, Outcome};

@@ -3,7 +3,7 @@
 use super::puppet::{Stage, batch, drive};
 use crate::config::Limits;
 use crate::model::Verdict;
-use crate::plugin::{CallFault, Limit};
+use crate::plugin::{Call, CallFault, Component, Engine, Guest, Limit};
 use std::time::Duration;
 
 /// Runs `verb`, expects a fault of `code`, and that a good call follows on an instance of its own.
@@ -203,4 +203,14 @@ fn a_fault_becomes_a_failure_with_its_place() {
     assert_eq!(failure.message, "plugin panicked at here:7: boom");
     assert_eq!(failure.details[0], ("location".to_owned(), "here:7".to_owned()));
     assert!(failure.details[1].1.contains("boom"));
+}
+
+#[test]
+fn what_threads_hand_on_can_be_handed_on() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    shared::<Engine>();
+    shared::<Component>();
+    sent::<Guest>();
+    sent::<Call>();
 }

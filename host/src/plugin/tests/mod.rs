@@ -4,3 +4,4 @@ mod calls;
 mod loading;
 mod malformed;
 mod puppet;
+mod wasi;

@@ -105,7 +105,10 @@ impl Stage {
     }
 
     pub(super) fn with_settings(limits: Limits, settings: &str) -> Stage {
-        let (engine, component) = puppet();
+        Stage::of(puppet(), limits, settings)
+    }
+
+    pub(super) fn of((engine, component): (Engine, Arc<Component>), limits: Limits, settings: &str) -> Stage {
         let (heard, state) = (Arc::new(Heard::default()), Arc::new(Mutex::new(Map::default())));
         let guest = Guest::new(component, context(settings), limits, Some(state.clone()), heard.clone());
         Stage { engine, guest, heard, state }

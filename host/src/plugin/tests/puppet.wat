@@ -3,6 +3,7 @@
   (import "pelton:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32 i32 i32)))
   (import "pelton:plugin/diagnostics@0.1.0" "panicked" (func $panicked (param i32 i32 i32 i32)))
   (import "pelton:plugin/state@0.1.0" "get-many" (func $get (param i32 i32 i32 i32 i32 i32)))
+  ;; IMPORTS
   (memory (export "memory") 1)
   (table $table 1 funcref)
   (global $calls (mut i32) (i32.const 0))
@@ -117,6 +118,7 @@
     (if (i32.eq (local.get $verb) (i32.const 0x73)) (then
       (i32.store8 (i32.const 2208) (i32.const 2))
       (i64.store (i32.const 2216) (i64.const 0x1000000ad))))
+    ;; VERBS
     (i32.const 2048))
 
   (func (export "cabi_post_pelton:plugin/aggregate@0.1.0#apply") (param i32)

@@ -1,0 +1,145 @@
+//! What the boundary costs: a keyed count in batches of 512, 12-byte keys, 100-byte values, state in a hash map, from built columns
+//! to checked progress. The plugin `count` beside the same guest without SDK (`count-by-hand`) and the same in native Rust.
+//!
+//! Components come from the folder `PELTON_PLUGINS` (default: `bin/plugins` of the workspace); one that is missing is skipped.
+//! The throughput line is records: its inverse is the cost of one.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use pelton::config::Limits;
+use pelton::model::manifest::Context;
+use pelton::model::state::{ScanRange, StateView};
+use pelton::model::{Batch, Column, Fault, HeadersRef, Progress, RecordRef};
+use pelton::plugin::{Component, Engine, Guest, GuestLine, GuestLog};
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const RECORDS: usize = 512;
+/// Distinct keys, all of them with a count already.
+const KEYS: u64 = 10_000;
+
+struct Map(HashMap<Vec<u8>, [u8; 8]>);
+
+struct Silence;
+
+fn boundary(c: &mut Criterion) {
+    let mut group = c.benchmark_group("count");
+    group.throughput(Throughput::Elements(RECORDS as u64));
+    let engine = Engine::new(None).expect("the engine starts");
+    for name in ["count", "count-by-hand", "echo"] {
+        let path = plugins().join(name).with_extension("wasm");
+        match engine.load(&path) {
+            Ok(component) => {
+                let mut guest = guest(component);
+                let mut batch = Some(batch());
+                group.bench_function(name, |b| b.iter(|| call(&mut guest, &mut batch)));
+            }
+            Err(fault) => eprintln!("{name} is skipped: {fault}"),
+        }
+    }
+    let (mut state, batch) = (Map::full(), batch());
+    group.bench_function("native", |b| b.iter(|| native(&mut state, black_box(&batch))));
+    group.finish();
+}
+
+fn plugins() -> PathBuf {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../bin/plugins");
+    std::env::var_os("PELTON_PLUGINS").map_or_else(default, PathBuf::from)
+}
+
+fn call(guest: &mut Guest, batch: &mut Option<Batch>) -> Progress {
+    let mut call = guest.call(batch.take().expect("the batch came back"), Duration::ZERO);
+    let outcome = loop {
+        if let Some(outcome) = call.poll(Duration::ZERO) {
+            break outcome;
+        }
+    };
+    *batch = Some(outcome.batch);
+    outcome.result.expect("the call succeeds")
+}
+
+fn native(state: &mut Map, batch: &Batch) -> Progress {
+    let mut counts: HashMap<&[u8], (u64, u32)> = HashMap::with_capacity(batch.len());
+    let mut progress = Progress { done: batch.len() as u32, ..Progress::default() };
+    for (entry, (_, record)) in (0u32..).zip(batch.iter()) {
+        let key = record.key.unwrap_or_default();
+        let stored = || state.0.get(key).map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        let slot = counts.entry(key).or_insert_with(|| (stored(), entry));
+        *slot = (slot.0 + 1, entry);
+        let value = slot.0.to_string();
+        let emit = RecordRef { value: Some(value.as_bytes()), headers: HeadersRef::default(), timestamp: -1, ..record };
+        progress.effects.emits.push(entry, 0, emit);
+    }
+    for (key, (count, entry)) in counts {
+        let writes = &mut progress.effects.writes;
+        writes.entries.push(entry);
+        writes.stores.push(0);
+        writes.keys.push(Some(key));
+        writes.values.push(Some(&count.to_be_bytes()));
+    }
+    progress
+}
+
+fn guest(component: Arc<Component>) -> Guest {
+    let named = |names: &[String]| names.iter().map(|name| (name.clone(), name.clone())).collect();
+    let context = Context {
+        application: "bench".to_owned(),
+        processor: "count".to_owned(),
+        partition: 0,
+        inputs: named(&component.manifest.inputs),
+        outputs: named(&component.manifest.outputs),
+        stores: component.manifest.stores.iter().map(|store| store.name.clone()).collect(),
+        settings: "{}".to_owned(),
+        max_record_bytes: 1 << 20,
+    };
+    let state = Arc::new(Mutex::new(Map::full()));
+    Guest::new(component, context, Limits::default(), Some(state), Arc::new(Silence))
+}
+
+/// Keys in no order, a few of them twice.
+fn batch() -> Batch {
+    let mut batch = Batch { now: 1, ..Batch::default() };
+    let mut random = 1u64;
+    for offset in 0..RECORDS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let key = key((random >> 33) % KEYS);
+        let record =
+            RecordRef { key: Some(&key), value: Some(&[b'v'; 100]), headers: HeadersRef::default(), timestamp: 1 };
+        batch.push(offset as i64, record);
+    }
+    batch
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key-{number:08}").into_bytes()
+}
+
+impl Map {
+    fn full() -> Map {
+        Map((0..KEYS).map(|number| (key(number), number.to_be_bytes())).collect())
+    }
+}
+
+impl StateView for Map {
+    fn get_many(&mut self, _: u32, keys: &Column) -> Result<Column, Fault> {
+        Ok(keys.iter().map(|key| key.and_then(|key| self.0.get(key)).map(<[u8; 8]>::as_slice)).collect())
+    }
+
+    fn scan(&mut self, _: u32, _: &ScanRange) -> Result<(Column, bool), Fault> {
+        Ok((Column::default(), false))
+    }
+}
+
+impl GuestLog for Silence {
+    fn line(&self, _: &GuestLine<'_>) {}
+
+    fn suppressed(&self, _: u64) {}
+}
+
+criterion_group!(benches, boundary);
+criterion_main!(benches);
