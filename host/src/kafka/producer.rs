@@ -101,18 +101,46 @@ impl KafkaProducer {
         })
     }
 
-    /// Waits until nothing is on its way. Whether that was reached in time.
-    fn drain(&mut self, within: Duration) -> bool {
-        let deadline = self.cluster.clock.monotonic() + within;
-        while self.client.producer.in_flight_count() > 0 {
-            if self.client.lingers {
-                hurry(self.client.producer.client());
+    /// Waits until everything sent is acknowledged, or something is refused: librdkafka sends nothing more in a transaction that can
+    /// only be aborted, so what waits behind a refused record stays. Whether there is an outcome in time.
+    fn acknowledge(&mut self) -> bool {
+        let deadline = self.now() + self.budget();
+        while self.in_flight() {
+            let served = self.serve_sending();
+            if !served && !self.ledger.is_clean() {
+                return true;
             }
-            if !self.serve(ROUND) && self.cluster.clock.monotonic() > deadline {
+            if !served && self.now() > deadline {
                 return false;
             }
         }
         true
+    }
+
+    /// Waits until nothing is on its way. Whether that was reached in time.
+    fn drain(&mut self, within: Duration) -> bool {
+        let deadline = self.now() + within;
+        while self.in_flight() {
+            if !self.serve_sending() && self.now() > deadline {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn serve_sending(&mut self) -> bool {
+        if self.client.lingers {
+            hurry(self.client.producer.client());
+        }
+        self.serve(ROUND)
+    }
+
+    fn in_flight(&self) -> bool {
+        self.client.producer.in_flight_count() > 0
+    }
+
+    fn now(&self) -> Duration {
+        self.cluster.clock.monotonic()
     }
 
     /// The time that a transaction may take at most; what is not done by then the coordinator has aborted.
@@ -123,12 +151,12 @@ impl KafkaProducer {
     /// Repeats a transactional call while it may go on where it was left (librdkafka resumes it), for as long as the transaction may
     /// last.
     fn persist(&mut self, call: impl Fn(&BaseProducer<Context>) -> KafkaResult<()>) -> KafkaResult<()> {
-        let deadline = self.cluster.clock.monotonic() + self.budget();
+        let deadline = self.now() + self.budget();
         loop {
             let answer = call(&self.client.producer);
             let again = matches!(&answer, Err(KafkaError::Transaction(error)) if error.is_retriable());
             while self.serve(Duration::ZERO) {}
-            if !again || self.cluster.clock.monotonic() > deadline {
+            if !again || self.now() > deadline {
                 return answer;
             }
         }
@@ -164,7 +192,7 @@ impl KafkaProducer {
     fn abort_transaction(&mut self) -> Result<(), Fault> {
         while self.serve(Duration::ZERO) {}
         // The call waits for the reports of what it purges, which only this thread can serve: short waits, and serving between.
-        let wait = if self.client.producer.in_flight_count() > 0 { Duration::from_millis(20) } else { CALL };
+        let wait = if self.in_flight() { Duration::from_millis(20) } else { CALL };
         let ended = self.persist(|producer| producer.abort_transaction(wait));
         self.open = false;
         ended.map_err(|error| {
@@ -228,10 +256,12 @@ impl Producer for KafkaProducer {
     }
 
     fn flush(&mut self) -> Result<Vec<Refusal>, Fault> {
-        if !self.drain(self.budget()) {
-            return Err(Fault::transient("broker-away", self.doing("waiting for acknowledgements") + ": none in time"));
+        match self.acknowledge() {
+            true => self.ledger.outcome(),
+            false => {
+                Err(Fault::transient("broker-away", self.doing("waiting for acknowledgements") + ": none in time"))
+            }
         }
-        self.ledger.outcome()
     }
 
     fn send_offsets(&mut self, group: &dyn Group, offsets: &[OffsetCommit]) -> Result<(), Fault> {
