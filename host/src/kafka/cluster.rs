@@ -1,0 +1,181 @@
+//! What can be asked of the cluster as a whole: topics, their limits and ids, where partitions begin and end.
+
+use super::context::Context;
+use super::source::Consumer;
+use super::{CALL, faults, options, raw};
+use crate::config::Kafka as Settings;
+use crate::model::log::{Ends, TopicInfo, TopicLimits, TopicSpec};
+use crate::model::{Clock, Fault, TopicPartition};
+use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::metadata::{Metadata, MetadataTopic};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+/// Topic settings whose value means "no bound".
+const UNBOUNDED: i64 = i64::MAX;
+
+pub(super) struct Cluster {
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    admin: AdminClient<Context>,
+    /// Two clients, because librdkafka asks for ends under the client's isolation level.
+    committed: Consumer,
+    uncommitted: Consumer,
+}
+
+struct Unpark(Thread);
+
+impl Cluster {
+    pub(super) fn new(settings: Settings, clock: Arc<dyn Clock>) -> Result<Cluster, Fault> {
+        let context = || Context::new(Arc::clone(&clock));
+        let failed = |error| faults::of(&error, "making a kafka client");
+        let lookup = |isolation| options::lookup(&settings, isolation).create_with_context(context());
+        let (committed, uncommitted) =
+            (lookup("read_committed").map_err(failed)?, lookup("read_uncommitted").map_err(failed)?);
+        let admin = options::admin(&settings).create_with_context(context()).map_err(failed)?;
+        Ok(Cluster { admin, committed, uncommitted, settings, clock })
+    }
+
+    /// Says whether a broker answers.
+    pub(super) fn reach(&self) -> Result<(), Fault> {
+        let brokers = &self.settings.brokers;
+        self.metadata(None).map(drop).map_err(|fault| match fault.code {
+            "broker-away" => fault.during(format!("reaching kafka at {brokers}")).hint("is a broker running there?"),
+            _ => fault.during(format!("reaching kafka at {brokers}")),
+        })
+    }
+
+    pub(super) fn topic(&self, name: &str) -> Result<Option<TopicInfo>, Fault> {
+        let metadata = self.metadata(Some(name))?;
+        let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == name) else { return Ok(None) };
+        match topic.error().map(Code::from) {
+            None => self.describe(topic).map(Some),
+            Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => Ok(None),
+            Some(code) => Err(faults::of_code(code, format!("looking up topic {name}"))),
+        }
+    }
+
+    pub(super) fn topics(&self) -> Result<Vec<TopicInfo>, Fault> {
+        let metadata = self.metadata(None)?;
+        metadata.topics().iter().filter(|topic| topic.error().is_none()).map(|topic| self.describe(topic)).collect()
+    }
+
+    pub(super) fn create_topic(&self, spec: &TopicSpec) -> Result<(), Fault> {
+        // -1: the broker's default replication (KIP-464).
+        let mut topic = NewTopic::new(&spec.name, spec.partitions, TopicReplication::Fixed(-1));
+        for (name, value) in &spec.properties {
+            topic = topic.set(name, value);
+        }
+        let doing = format!("creating topic {}", spec.name);
+        let options = AdminOptions::new().request_timeout(Some(CALL)).operation_timeout(Some(CALL));
+        let answers = block_on(self.admin.create_topics([&topic], &options)).map_err(|e| faults::of(&e, &doing))?;
+        match answers.into_iter().next() {
+            Some(Err((_, code))) if code != Code::TopicAlreadyExists => Err(refused_topic(code, &doing)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn ends(&self, partition: &TopicPartition) -> Result<Ends, Fault> {
+        let (start, stable) = self.watermarks(&self.committed, partition)?;
+        let (_, end) = self.watermarks(&self.uncommitted, partition)?;
+        Ok(Ends { start, stable, end })
+    }
+
+    /// How many partitions the topics have together.
+    pub(super) fn partitions_of(&self, topics: &[Arc<str>]) -> Result<u64, Fault> {
+        topics.iter().map(|topic| Ok(self.count(&self.metadata(Some(topic))?, topic))).sum()
+    }
+
+    fn count(&self, metadata: &Metadata, name: &str) -> u64 {
+        let topic = metadata.topics().iter().find(|topic| topic.name() == name);
+        topic.map_or(0, |topic| topic.partitions().len() as u64)
+    }
+
+    fn describe(&self, topic: &MetadataTopic) -> Result<TopicInfo, Fault> {
+        let name = topic.name().to_owned();
+        let id = raw::topic_id(self.admin.inner(), &name, CALL).ok_or_else(|| {
+            Fault::transient("broker-away", format!("asking for the id of topic {name}: no answer in time"))
+        })?;
+        let limits = self.limits(&name)?;
+        Ok(TopicInfo { partitions: i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX), name, id, limits })
+    }
+
+    fn limits(&self, name: &str) -> Result<TopicLimits, Fault> {
+        let doing = format!("reading the settings of topic {name}");
+        let options = AdminOptions::new().request_timeout(Some(CALL));
+        let answer = block_on(self.admin.describe_configs([&ResourceSpecifier::Topic(name)], &options));
+        match answer.map_err(|error| faults::of(&error, &doing))?.into_iter().next() {
+            Some(Ok(settings)) => Ok(limits(&settings)),
+            Some(Err(code)) => Err(faults::of_code(code, doing)),
+            None => Err(Fault::transient("kafka-error", format!("{doing}: no answer"))),
+        }
+    }
+
+    fn metadata(&self, topic: Option<&str>) -> Result<Metadata, Fault> {
+        self.serve();
+        let doing = || topic.map_or_else(|| "looking up topics".into(), |name| format!("looking up topic {name}"));
+        self.committed.fetch_metadata(topic, CALL).map_err(|error| faults::of(&error, doing()))
+    }
+
+    fn watermarks(&self, client: &Consumer, partition: &TopicPartition) -> Result<(i64, i64), Fault> {
+        self.serve();
+        client
+            .fetch_watermarks(&partition.topic, partition.partition, CALL)
+            .map_err(|error| faults::of(&error, format!("looking up the ends of {partition}")))
+    }
+
+    /// Takes logs and errors from queues that nobody else serves.
+    fn serve(&self) {
+        for client in [&self.committed, &self.uncommitted] {
+            while client.poll(Duration::ZERO).is_some() {}
+        }
+    }
+}
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for an administrative call. rdkafka completes it from a thread of its own; its request time-out bounds it.
+fn block_on<T>(future: impl Future<Output = Result<T, KafkaError>>) -> Result<T, KafkaError> {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Task::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+fn refused_topic(code: Code, doing: &str) -> Fault {
+    match code {
+        Code::InvalidPartitions | Code::InvalidReplicationFactor | Code::InvalidConfig | Code::PolicyViolation => {
+            Fault::fatal("topic-refused", format!("{doing}: {}", faults::describe(code)))
+                .hint("check the topic's partitions, replication and properties")
+        }
+        _ => faults::of_code(code, doing),
+    }
+}
+
+fn limits(settings: &ConfigResource) -> TopicLimits {
+    let text = |name| settings.get(name).and_then(|entry| entry.value.as_deref()).unwrap_or_default();
+    let number = |name, otherwise: i64| text(name).parse().unwrap_or(otherwise);
+    let policies = || text("cleanup.policy").split(',').map(str::trim);
+    TopicLimits {
+        max_message_bytes: u64::try_from(number("max.message.bytes", 1_048_588)).unwrap_or(u64::MAX),
+        timestamp_before_ms: number("message.timestamp.before.max.ms", UNBOUNDED),
+        timestamp_after_ms: number("message.timestamp.after.max.ms", UNBOUNDED),
+        compact: policies().any(|policy| policy == "compact"),
+        delete: policies().any(|policy| policy == "delete"),
+        delete_retention_ms: number("delete.retention.ms", 86_400_000),
+    }
+}
