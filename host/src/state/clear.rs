@@ -16,6 +16,7 @@ impl Stores {
             self.forget_position(store)?;
             self.drop_data(store)?;
         }
+        self.current[store] = false;
         let mut state = self.state.clone();
         let at = self.store_state(&mut state, store)?;
         at.changelog = Some(Position { topic_id: topic_id.to_owned(), offset: start });

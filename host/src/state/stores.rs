@@ -38,6 +38,8 @@ pub struct Stores {
     pub(super) overlays: Vec<Overlay>,
     pub(super) state: AppliedState,
     pub(super) column_options: Options,
+    /// Stores known to hold all that their changelog has: only these may be called up to date when nothing happens.
+    pub(super) current: Vec<bool>,
     specs: Vec<StoreSpec>,
     clock: Arc<dyn Clock>,
     flush: FlushState,
@@ -69,6 +71,7 @@ impl Stores {
             db,
             _lock: lock,
             overlays: families.iter().map(|_| Overlay::default()).collect(),
+            current: vec![false; families.len()],
             families,
             state,
             column_options: shared.column_family(),
@@ -160,12 +163,14 @@ impl Stores {
     /// Says that the store held all of its changelog at `seen_ms`, up to `changelog_offset`: a restore has ended.
     pub fn caught_up(&mut self, store: usize, changelog_offset: i64, seen_ms: i64) -> Result<(), Fault> {
         let mut state = self.state.clone();
-        let store = self.store_state(&mut state, store)?;
-        store.seen_ms = seen_ms;
-        if let Some(position) = store.changelog.as_mut() {
+        let known = self.store_state(&mut state, store)?;
+        known.seen_ms = seen_ms;
+        if let Some(position) = known.changelog.as_mut() {
             position.offset = changelog_offset;
         }
-        self.write(WriteBatch::default(), state)
+        self.write(WriteBatch::default(), state)?;
+        self.current[store] = true;
+        Ok(())
     }
 
     /// What the stores remember of their positions.
@@ -192,7 +197,7 @@ impl Stores {
         let age = self.clock.monotonic().saturating_sub(self.flush.at);
         if self.is_dirty() && age >= FLUSH_EVERY {
             self.flush(false)
-        } else if age >= REFRESH_EVERY {
+        } else if age >= REFRESH_EVERY && self.current.iter().all(|&current| current) {
             let mut state = self.state.clone();
             state.advance(&self.specs, &Applied::default(), self.clock.wall_ms());
             self.write(WriteBatch::default(), state)?;
