@@ -59,7 +59,8 @@ Examples:
   pelton run orders.toml --until-idle               # ends when all inputs are worked off
   pelton run orders.toml --state-dir /var/lib/b     # a second host on one machine
 
-SIGTERM or Ctrl-C commits what is done and ends; a second one ends at once. A summary is printed at the end.")]
+SIGTERM or Ctrl-C commits what is done and ends; a second one ends at once.
+A summary is printed at the end.")]
 pub(super) struct RunArgs {
     /// The application file.
     pub file: PathBuf,
@@ -89,9 +90,9 @@ pub(super) struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pelton build                        # the crate in this folder
+  pelton build               # the crate in this folder
   pelton build plugins/echo --out bin/plugins
-  pelton build --lines                # traps name file and line; about five times the size
+  pelton build --lines       # traps name file and line; five times the size
 
 Prints the component's path on standard output.")]
 pub(super) struct BuildArgs {
@@ -121,19 +122,25 @@ pub(super) struct InspectArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Formats:
-  csv    The first line names the columns. The value is the row as a JSON object, in the columns' order. A cell that is a JSON
-         number is written as that number, digit for digit, if the first filled cell of its column is one too; a cell that does
-         not fit its column's first is an error. Columns named by --text, and the --key column, are always text. Empty cells
-         are null, and \"\" in text columns.
-  jsonl  One JSON object a line, as `consume --format jsonl` prints it: key, value, headers, timestamp, partition. Bytes that are
-         not UTF-8 are {\"hex\":\"80ff\"}. Without timestamp it is now; without partition the key decides. topic and offset are ignored.
-  raw    One line is one value; no keys.
+  csv    The first line names the columns. The value is the row as a JSON
+         object, in the columns' order. A column whose first filled cell is a
+         number as JSON writes it (not 007) is a column of numbers, written
+         digit for digit; a later cell that is no number is an error. Columns
+         named by --text, and the --key column, are always text. Empty cells
+         are null, and \"\" in those text columns.
+  jsonl  One JSON object a line, as `consume --format jsonl` prints it: key,
+         value, headers, timestamp, partition. Bytes that are not UTF-8 are
+         {\"hex\":\"80ff\"}. Without timestamp it is now; without partition the
+         key decides. topic and offset are ignored.
+  raw    One line is one value; keys are null.
 
 Examples:
-  pelton produce orders.toml orders --format csv --key customer_id --text date --input cdnow.csv --if-empty
-  pelton consume a.toml t --format jsonl | pelton produce b.toml t --format jsonl
+  pelton produce orders.toml orders --input cdnow.csv --if-empty \\
+    --format csv --key customer_id --text date
+  pelton consume a.toml t --format jsonl | pelton produce b.toml t
 
-Records go in transactions of some thousands each; with --if-empty in one, so that all are there or none.")]
+Records go in transactions of some thousands each; with --if-empty in one, so
+that all are there or none.")]
 pub(super) struct ProduceArgs {
     /// The application file; it names the log.
     pub file: PathBuf,
@@ -171,8 +178,10 @@ pub(super) enum InputFormat {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Formats:
-  jsonl  One JSON object a line, which `produce --format jsonl` takes; bytes that are not UTF-8 are {\"hex\":\"80ff\"}.
-  table  partition, offset, timestamp, key, value. null is null; text that is not plain is quoted as in JSON; other bytes are 0x80ff.
+  jsonl  One JSON object a line, which `produce --format jsonl` takes; bytes
+         that are not UTF-8 are {\"hex\":\"80ff\"}.
+  table  partition, offset, timestamp, key, value, headers. null is null; text
+         that is not plain is quoted as in JSON; other bytes are 0x80ff.
   raw    The value's bytes and a line end.
 The default is table on a terminal, else jsonl.
 

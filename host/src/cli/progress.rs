@@ -38,7 +38,10 @@ impl Progress {
 
     /// Something that takes long without counting.
     pub(super) fn tick(&self) {
-        self.bar.enable_steady_tick(Duration::from_millis(100));
+        // it would start a thread even for a bar that nobody sees
+        if !self.bar.is_hidden() {
+            self.bar.enable_steady_tick(Duration::from_millis(100));
+        }
     }
 }
 

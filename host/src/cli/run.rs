@@ -73,10 +73,11 @@ impl Summary {
         if self.restored > 0 {
             writeln!(out.to, "restored from changelogs: {}", self.restored)?;
         }
-        Ok(match self.records_in {
-            0 => writeln!(out.to, "nothing new was processed")?,
-            _ => writeln!(out.to, "rate: {} records/s over {:.1} s", self.rate(), self.took.as_secs_f64())?,
-        })
+        let rate = match self.records_in {
+            0 => "nothing new was processed".to_owned(),
+            _ => format!("rate: {} records/s over {:.1} s", self.rate(), self.took.as_secs_f64()),
+        };
+        Ok(writeln!(out.to, "{rate}")?)
     }
 }
 
