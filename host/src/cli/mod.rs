@@ -1,1 +1,87 @@
-//! Verbs, printing, exit codes.
+//! Verbs, printing and exit codes: the only room that names clap and anyhow and writes to standard output.
+
+mod args;
+mod build;
+mod bytes;
+mod check;
+mod consume;
+mod exit;
+mod host;
+mod inspect;
+mod line;
+mod logging;
+mod produce;
+mod progress;
+mod run;
+mod topics;
+
+#[cfg(test)]
+mod tests;
+
+use crate::config::{self, Application};
+use args::{Cli, Verb};
+use clap::Parser;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+/// Where a verb prints its result.
+struct Out<'a> {
+    to: &'a mut dyn Write,
+    /// Whether a person is looking.
+    terminal: bool,
+}
+
+/// Parses the command line, does what it says, and returns the exit code.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE } else { exit::OK };
+        }
+    };
+    logging::start(cli.log_format, matches!(cli.verb, Verb::Run(_)));
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    let mut out = Out { to: &mut stdout, terminal: io::stdout().is_terminal() };
+    let result = perform(&cli.verb, &mut out).and_then(|()| Ok(stdout.flush()?));
+    match result {
+        Ok(()) => exit::OK,
+        Err(error) => {
+            report(&error);
+            exit::code(&error)
+        }
+    }
+}
+
+fn perform(verb: &Verb, out: &mut Out<'_>) -> anyhow::Result<()> {
+    match verb {
+        Verb::Run(args) => run::run(args, out),
+        Verb::Check(args) => check::check(args, out),
+        Verb::Build(args) => build::build(args, out),
+        Verb::Inspect(args) => inspect::inspect(args, out),
+        Verb::Produce(args) => produce::produce(args),
+        Verb::Consume(args) => consume::consume(args, out),
+        Verb::Topics(args) => topics::topics(args, out),
+    }
+}
+
+/// Loads an application file.
+fn load(file: &Path) -> anyhow::Result<Application> {
+    Ok(config::load(file)?)
+}
+
+/// Tells a person something beside the result. Standard error may be closed; then nobody is there to tell.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+fn report(error: &anyhow::Error) {
+    if exit::is_closed_pipe(error) {
+        return;
+    }
+    let label = if logging::colours() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
+    for line in format!("{error:#}").lines() {
+        say(&format!("{label} {line}"));
+    }
+}

@@ -12,7 +12,7 @@ use std::path::Path;
 /// The application that stands in the file `path`.
 pub(super) fn application(document: &Node, path: &Path) -> Application {
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = file.parent().unwrap_or_else(|| Path::new(""));
     let root = Section::new(Some(document), "", folder);
     let own = root.section("application", "application");
     let log = root.section("log", "log");

@@ -59,6 +59,9 @@ impl Checks<'_> {
 
     /// A section of [topics] that no processor touches is most likely a misspelt name, and its settings would be lost.
     fn unused_topics(&mut self) {
+        if self.mistakes.has_below("processor") {
+            return; // a topic named there may not have been understood
+        }
         let used: BTreeSet<&str> = self.application.processors.iter().flat_map(topics_of).collect();
         for topic in self.application.topics.keys().filter(|t| !used.contains(t.as_str())) {
             let hint = match nearest(topic, used.iter().copied()) {

@@ -115,6 +115,13 @@ impl Collector {
         (line, before.chars().count() + 1)
     }
 
+    /// Whether anything at or below `path` is wrong.
+    pub(super) fn has_below(&self, path: &str) -> bool {
+        self.mistakes
+            .iter()
+            .any(|m| m.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.mistakes.is_empty()
     }

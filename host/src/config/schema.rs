@@ -292,10 +292,10 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         path: "processor.dead_letter_topic",
         kind: Kind::Topic,
-        fallback: Fallback::Without("a record that fails for good stops the processor"),
+        fallback: Fallback::Without("`<id>-<processor>-dead-letters`, which is always made"),
         example: "\"orders-dead-letters\"",
         meaning: "Where records go that were given up, with the reason in their headers.",
-        trade_off: "With one the stream goes on; without one nothing is passed over.",
+        trade_off: "Readers of several processors' dead letters may share one.",
     },
     Setting {
         path: "processor.inputs.<input>",

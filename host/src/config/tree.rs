@@ -147,7 +147,8 @@ fn written_path(text: &str, start: usize, end: usize) -> String {
     }
     let header = text[..line_start].lines().rev().map(str::trim).find(|l| l.starts_with('['));
     let header = header.map_or("", |l| l.trim_matches(|c| c == '[' || c == ']'));
-    let own = own.split_once('=').map_or(own.to_owned(), |(key, _)| format!("{}.{}", key.trim(), &text[start..end]));
+    let own =
+        own.split_once('=').map_or_else(|| own.to_owned(), |(key, _)| format!("{}.{}", key.trim(), &text[start..end]));
     if header.is_empty() { own } else { format!("{header}.{own}") }
 }
 

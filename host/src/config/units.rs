@@ -56,7 +56,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
 }
 
 fn show(amount: u64, units: &[(&str, u64)]) -> String {
-    let fits = |&&(_, scale): &&(&str, u64)| amount % scale == 0 && amount >= scale;
+    let fits = |&&(_, scale): &&(&str, u64)| amount.is_multiple_of(scale) && amount >= scale;
     let (name, scale) = units.iter().rev().find(fits).copied().unwrap_or(units[0]);
     format!("{}{name}", amount / scale)
 }

@@ -117,7 +117,7 @@ mod tests {
         metrics::with_local_recorder(&registry, || {
             let (a, b) = (ProcessorMetrics::new("a"), ProcessorMetrics::new("b"));
             a.committed(Traffic { records_in: 5, records_out: 3, ..Traffic::default() });
-            a.clone().committed(Traffic { records_in: 1, ..Traffic::default() });
+            a.committed(Traffic { records_in: 1, ..Traffic::default() });
             b.committed(Traffic { records_in: 10, ..Traffic::default() });
             a.dead_letters("plugin", 2);
             b.dead_letters("plugin", 1);

@@ -1,0 +1,4 @@
+//! Verbs over a log in memory.
+
+mod memory;
+mod verbs;
