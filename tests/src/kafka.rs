@@ -3,7 +3,7 @@
 use crate::broker::broker;
 use crate::record::Rec;
 use crate::wait::secs;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -67,6 +67,19 @@ pub fn delete_records(topic: &str, partition: i32, offset: i64) {
     list.add_partition_offset(topic, partition, Offset::Offset(offset)).unwrap();
     let done = block_on(admin().delete_records(&list, &options())).expect("delete_records answers");
     done.elements().iter().for_each(|e| e.error().unwrap_or_else(|e| panic!("{topic}/{partition}: {e}")));
+}
+
+/// [`delete_records`] of a compacted topic, before the offset given for each partition: the policy is widened meanwhile.
+pub fn truncate_compacted(topic: &str, offsets: &[i64]) {
+    set_policy(topic, "compact,delete");
+    offsets.iter().enumerate().for_each(|(p, &offset)| delete_records(topic, p as i32, offset));
+    set_policy(topic, "compact");
+}
+
+fn set_policy(topic: &str, policy: &str) {
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("cleanup.policy", policy);
+    let done = block_on(admin().alter_configs([&change], &options())).expect("alter_configs answers");
+    done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {topic}: {e:?}"))));
 }
 
 /// Names of all topics.
@@ -151,7 +164,8 @@ impl Feeder {
     }
 
     fn with(config: &mut ClientConfig) -> Feeder {
-        let config = config.set("partitioner", "murmur2_random").set("linger.ms", "5").set("message.max.bytes", "4000000");
+        let config =
+            config.set("partitioner", "murmur2_random").set("linger.ms", "5").set("message.max.bytes", "4000000");
         Feeder { producer: config.create_with_context(Refusals::default()).unwrap() }
     }
 
@@ -212,7 +226,8 @@ fn drain(consumer: &BaseConsumer, partitions: i32) -> Vec<Rec> {
 }
 
 fn from_message(message: &BorrowedMessage<'_>) -> Rec {
-    let headers = message.headers().map(|all| all.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect());
+    let headers =
+        message.headers().map(|all| all.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect());
     Rec {
         partition: message.partition(),
         offset: message.offset(),
