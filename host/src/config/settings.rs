@@ -2,6 +2,7 @@
 
 use crate::model::log::{Delivery, GroupProtocol};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ pub enum LogKind {
     Local { dir: PathBuf },
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Kafka {
     pub brokers: String,
     /// How long the coordinator waits for a silent transaction before it aborts it.
@@ -61,7 +62,7 @@ pub struct Topic {
     pub properties: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Processor {
     pub name: String,
     /// The component's file, absolute.
@@ -135,5 +136,31 @@ impl Default for Kafka {
             fetch_bytes: 256 << 20,
             properties: BTreeMap::new(),
         }
+    }
+}
+
+/// Values of properties may be secrets: only their names are shown.
+impl fmt::Debug for Kafka {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kafka")
+            .field("brokers", &self.brokers)
+            .field("transaction_timeout", &self.transaction_timeout)
+            .field("fetch_bytes", &self.fetch_bytes)
+            .field("properties", &self.properties.keys())
+            .finish()
+    }
+}
+
+/// A plugin's settings may hold secrets: they are left out.
+impl fmt::Debug for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Processor")
+            .field("name", &self.name)
+            .field("plugin", &self.plugin)
+            .field("dead_letter_topic", &self.dead_letter_topic)
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }

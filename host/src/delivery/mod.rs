@@ -1,1 +1,7 @@
-//! What becomes of a failed record: pure functions from failure to verdict and to dead letter.
+//! What becomes of a failed record: pure functions from failure to decision and to dead letter.
+
+pub mod envelope;
+pub mod policy;
+
+pub use envelope::{DeadLetter, Source};
+pub use policy::{Cause, Decision, decide};

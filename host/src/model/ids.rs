@@ -45,6 +45,11 @@ pub fn changelog_topic(application: &str, processor: &str, store: &str) -> Strin
     format!("{application}-{processor}-{store}-changelog")
 }
 
+/// Where a processor's dead letters go unless the file names a topic: `<application>-<processor>-dead-letters`.
+pub fn dead_letter_topic(application: &str, processor: &str) -> String {
+    format!("{application}-{processor}-dead-letters")
+}
+
 /// The transactional id of one worker of one instance: `<application>-<instance>-<worker>`. Stable over restarts, so that a
 /// restart fences its own past.
 pub fn transactional_id(application: &str, instance: &str, worker: usize) -> String {

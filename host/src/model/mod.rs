@@ -4,6 +4,7 @@ pub mod clock;
 pub mod effects;
 pub mod failpoint;
 pub mod fault;
+pub mod folder;
 pub mod ids;
 pub mod log;
 pub mod manifest;

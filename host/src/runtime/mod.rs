@@ -1,1 +1,55 @@
-//! From assignment to tasks to workers: threads, supervision, health, the order of shutdown.
+//! From assignment to tasks to workers: threads, supervision, health, the order of shutdown. The only room that starts threads and
+//! hears signals.
+
+mod assignment;
+pub mod health;
+mod idle;
+mod instance;
+mod opener;
+mod plan;
+mod signals;
+mod supervisor;
+mod worker;
+
+pub use health::{Health, Snapshot};
+pub use plan::{Plan, Report};
+pub use supervisor::{RunOptions, run};
+
+use crate::config::{Application, LogKind};
+use crate::kafka::Kafka;
+use crate::local::LocalLog;
+use crate::model::log::Log;
+use crate::model::{Clock, Fault, SystemClock};
+use std::sync::Arc;
+
+/// What every thread of a running host shares.
+pub struct Shared {
+    pub application: Application,
+    pub log: Arc<dyn Log>,
+    pub clock: SystemClock,
+    pub health: Health,
+    /// Stable over restarts: kept in the state folder.
+    pub instance: String,
+    pub ending: supervisor::Ending,
+}
+
+/// Opens the log that an application file names. Does not wait for brokers.
+pub fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
+    Ok(match &application.log {
+        LogKind::Kafka(kafka) => Arc::new(Kafka::connect(kafka)?),
+        LogKind::Local { dir } => Arc::new(LocalLog::open(dir)?),
+    })
+}
+
+/// Everything that `run` refuses, found without running and without changing anything.
+pub fn check(application: &Application) -> Result<Report, Fault> {
+    let log = open_log(application)?;
+    Plan::check(application, &*log)
+}
+
+impl Shared {
+    /// Milliseconds on the wall clock.
+    pub fn wall_ms(&self) -> i64 {
+        self.clock.wall_ms()
+    }
+}

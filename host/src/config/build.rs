@@ -1,0 +1,136 @@
+//! From the checked tree to [`Application`]. Total: what is missing or does not fit reads as its default or as empty.
+
+use super::properties;
+use super::section::Section;
+use super::settings::{Application, Input, Kafka, Limits, LogKind, Processor, Start, Topic};
+use super::tree::{Entry, Node, Value};
+use crate::model::log::{Delivery, GroupProtocol};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The application that stands in the file `path`.
+pub(super) fn application(document: &Node, path: &Path) -> Application {
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let root = Section::new(Some(document), "", folder);
+    let own = root.section("application", "application");
+    let log = root.section("log", "log");
+    Application {
+        id: own.text("id"),
+        state_dir: own.path("state_dir"),
+        commit_interval: own.duration("commit_interval"),
+        commit_bytes: own.size("commit_bytes"),
+        delivery: delivery(&own),
+        workers: own.integer("workers").map_or_else(cores, |n| n as usize),
+        group_protocol: group_protocol(&own),
+        session_timeout: own.duration("session_timeout"),
+        shutdown_grace: own.duration("shutdown_grace"),
+        stuck_after: own.duration("stuck_after"),
+        cache_bytes: own.size("cache"),
+        write_buffer_bytes: own.size("write_buffers"),
+        log: log_kind(&log, &root),
+        topics: topics(&root),
+        create_topics: log.switch("create_topics"),
+        processors: processors(document, folder),
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn delivery(own: &Section<'_>) -> Delivery {
+    match own.text("delivery").as_str() {
+        "at-least-once" => Delivery::AtLeastOnce,
+        _ => Delivery::ExactlyOnce,
+    }
+}
+
+fn group_protocol(own: &Section<'_>) -> GroupProtocol {
+    match own.text("group_protocol").as_str() {
+        "consumer" => GroupProtocol::Consumer,
+        _ => GroupProtocol::Classic,
+    }
+}
+
+fn log_kind(log: &Section<'_>, root: &Section<'_>) -> LogKind {
+    if log.text("kind") == "local" {
+        return LogKind::Local { dir: log.path("dir") };
+    }
+    let properties = root.section("kafka", "kafka").get("properties");
+    LogKind::Kafka(Kafka {
+        brokers: log.text("brokers"),
+        transaction_timeout: log.duration("transaction_timeout"),
+        fetch_bytes: log.size("fetch_memory"),
+        properties: properties::read(properties.and_then(|e| e.node.table())),
+    })
+}
+
+fn topics(root: &Section<'_>) -> BTreeMap<String, Topic> {
+    let all = root.section("topics", "topics");
+    all.entries().iter().map(|e| (e.key.clone(), topic(&all.section(&e.key, "topics.<topic>")))).collect()
+}
+
+fn topic(section: &Section<'_>) -> Topic {
+    Topic {
+        partitions: section.integer("partitions").unwrap_or(1) as i32,
+        replication: section.integer("replication").map(|n| n as i32),
+        properties: properties::read(section.get("properties").and_then(|e| e.node.table())),
+    }
+}
+
+fn processors(document: &Node, folder: &Path) -> Vec<Processor> {
+    let list = document.get("processor").and_then(|e| e.node.list()).unwrap_or_default();
+    list.iter().map(|node| processor(&Section::new(Some(node), "processor", folder))).collect()
+}
+
+fn processor(section: &Section<'_>) -> Processor {
+    let inputs = section.section("inputs", "processor.inputs");
+    let outputs = section.section("outputs", "processor.outputs");
+    Processor {
+        name: section.text("name"),
+        plugin: section.path("plugin"),
+        dead_letter_topic: section.optional_text("dead_letter_topic"),
+        inputs: inputs.entries().iter().map(|e| (e.key.clone(), input(&inputs, e))).collect(),
+        outputs: outputs.entries().iter().map(|e| (e.key.clone(), outputs.text(&e.key))).collect(),
+        settings: section.get("settings").map_or_else(|| Json::Object(Default::default()), |e| json(&e.node)),
+        limits: limits(&section.section("limits", "processor.limits")),
+    }
+}
+
+fn input(inputs: &Section<'_>, entry: &Entry) -> Input {
+    if entry.node.table().is_none() {
+        return Input { topic: inputs.text(&entry.key), start: Start::Earliest };
+    }
+    let section = inputs.section(&entry.key, "processor.inputs.<input>");
+    let start = if section.text("start") == "latest" { Start::Latest } else { Start::Earliest };
+    Input { topic: section.text("topic"), start }
+}
+
+fn limits(section: &Section<'_>) -> Limits {
+    let count = |key| section.integer(key).unwrap_or_default();
+    Limits {
+        memory: section.size("memory"),
+        memory_keep: section.size("memory_keep"),
+        record_deadline: section.duration("record_deadline"),
+        init_deadline: section.duration("init_deadline"),
+        batch_records: count("batch_records") as usize,
+        batch_bytes: section.size("batch_bytes") as usize,
+        emits: count("emits") as usize,
+        output_bytes: section.size("output_bytes"),
+        log_lines: count("log_lines") as u32,
+    }
+}
+
+fn json(node: &Node) -> Json {
+    match &node.value {
+        Value::Text { text, .. } | Value::Huge(text) | Value::Date(text) => Json::from(text.as_str()),
+        Value::Integer(n) => Json::from(*n),
+        Value::Float(n) => Json::from(*n),
+        Value::Switch(on) => Json::from(*on),
+        Value::List(nodes) => nodes.iter().map(json).collect(),
+        Value::Table(entries) => Json::Object(entries.iter().map(|e| (e.key.clone(), json(&e.node))).collect()),
+        Value::Unresolved => Json::Null,
+    }
+}

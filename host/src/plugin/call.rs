@@ -1,0 +1,158 @@
+//! One call of a guest, driven by whoever polls it: it runs until the guest ends or an epoch tick makes it yield.
+
+use super::export::Running;
+use super::fault::CallFault;
+use super::guest::{Slot, Spec};
+use super::host::Data;
+use super::validate::{self, Bounds};
+use crate::model::{Batch, Progress};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// A batch on its way through the guest. Dropping a call gives it up: its future owns the instance, and both go.
+pub struct Call {
+    /// None once the outcome was handed over.
+    future: Option<CallFuture>,
+    spec: Arc<Spec>,
+    batch: Arc<Batch>,
+    /// Set by the future when the instance is ready and the batch goes in: from there on it is the record's deadline.
+    applying: Arc<AtomicBool>,
+    stage: Stage,
+}
+
+type CallFuture = Pin<Box<dyn Future<Output = Result<Progress, CallFault>> + Send>>;
+
+/// How much of its deadline the part that runs now has used.
+struct Stage {
+    applying: bool,
+    used: Duration,
+    last: Duration,
+}
+
+/// How a call ended. The batch always comes back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub batch: Batch,
+    pub result: Result<Progress, CallFault>,
+}
+
+impl Call {
+    pub(super) fn new(spec: Arc<Spec>, slot: Slot, batch: Batch, now: Duration) -> Call {
+        let batch = Arc::new(batch);
+        let applying = Arc::new(AtomicBool::new(false));
+        let future = Box::pin(run(spec.clone(), slot, batch.clone(), applying.clone()));
+        Call {
+            future: Some(future),
+            spec,
+            batch,
+            applying,
+            stage: Stage { applying: false, used: Duration::ZERO, last: now },
+        }
+    }
+
+    /// Runs the guest until it ends, or until the next tick. `now` is the monotonic time. Past its deadline the call is given up.
+    /// After an outcome, always `None`.
+    ///
+    /// A single gap between two polls counts for half a deadline at most, so that a process that was frozen does not blame a
+    /// record for it.
+    pub fn poll(&mut self, now: Duration) -> Option<Outcome> {
+        self.spec.gate.set_now(now);
+        if self.is_late(now) {
+            return self.finish(Err(self.late()));
+        }
+        match self.future.as_mut()?.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => self.finish(result),
+            Poll::Pending => None,
+        }
+    }
+
+    /// The batch in flight.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// Gives the call up and its batch back.
+    pub fn cancel(mut self) -> Batch {
+        self.future = None;
+        Arc::unwrap_or_clone(self.batch)
+    }
+
+    fn is_late(&mut self, now: Duration) -> bool {
+        let (stage, limits) = (&mut self.stage, &self.spec.limits);
+        if self.applying.load(Relaxed) && !stage.applying {
+            *stage = Stage { applying: true, used: Duration::ZERO, last: stage.last };
+        }
+        let deadline = if stage.applying { limits.record_deadline } else { limits.init_deadline };
+        stage.used += now.saturating_sub(stage.last).min(deadline / 2);
+        stage.last = now;
+        stage.used >= deadline
+    }
+
+    fn late(&self) -> CallFault {
+        if self.stage.applying {
+            return CallFault::Deadline;
+        }
+        CallFault::Init(format!("init took longer than {:?}", self.spec.limits.init_deadline))
+    }
+
+    /// Drops the future first: the batch is then this call's alone, and moves out without a copy.
+    fn finish(&mut self, result: Result<Progress, CallFault>) -> Option<Outcome> {
+        drop(self.future.take()?);
+        let batch = Arc::unwrap_or_clone(std::mem::take(&mut self.batch));
+        Some(Outcome { batch, result })
+    }
+}
+
+async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<AtomicBool>) -> Result<Progress, CallFault> {
+    let mut running = match slot.take() {
+        Some(running) => running,
+        None => start(&spec).await?,
+    };
+    applying.store(true, Relaxed);
+    // The kept instance's deadline lies in the past; without this it would yield at its first step.
+    running.store.set_epoch_deadline(1);
+    let lifted = running.apply(&batch).await.map_err(|error| CallFault::of(&error, running.store.data_mut()))?;
+    let progress = validate::progress(lifted, &bounds(&spec, &batch))?;
+    if running.store.data().meter.memory() <= spec.limits.memory_keep {
+        slot.keep(running);
+    }
+    Ok(progress)
+}
+
+/// A fresh instance that has accepted its context.
+async fn start(spec: &Spec) -> Result<Running, CallFault> {
+    let linked = &spec.component.linked;
+    let data = Data::new(spec.limits.memory, spec.limits.output_bytes, Some(spec.gate.clone()));
+    let mut store = linked.store(data.with_state(spec.state.clone(), spec.context.stores.len()));
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_async_yield_and_update(1);
+    let instance = linked.instantiate(&mut store).await.map_err(|error| not_started(&error, store.data_mut()))?;
+    let mut running = linked.bind(store, &instance).map_err(|error| CallFault::Init(format!("{error:#}")))?;
+    match running.init(&spec.context).await {
+        Ok(Ok(())) => Ok(running),
+        Ok(Err(refusal)) => Err(CallFault::Init(refusal)),
+        Err(error) => Err(not_started(&error, running.store.data_mut())),
+    }
+}
+
+/// What happens before the batch goes in says nothing about its records.
+fn not_started(error: &wasmtime::Error, data: &mut Data) -> CallFault {
+    match CallFault::of(error, data) {
+        CallFault::Host(fault) => CallFault::Host(fault),
+        fault => CallFault::Init(fault.to_string()),
+    }
+}
+
+fn bounds(spec: &Spec, batch: &Batch) -> Bounds {
+    Bounds {
+        entries: batch.len() as u32,
+        outputs: spec.context.outputs.len() as u32,
+        stores: spec.context.stores.len() as u32,
+        emits: spec.limits.emits,
+        bytes: spec.limits.output_bytes,
+    }
+}

@@ -1,0 +1,159 @@
+//! How a call can fail, and how wasmtime's errors are told apart.
+
+use super::host::{Data, Refusal};
+use super::limits::{Breach, Limit};
+use super::log::cut;
+use crate::model::{Failure, Fault};
+use std::fmt;
+use wasmtime::{Trap, WasmBacktrace};
+
+/// Most frames of a stack that a fault carries.
+const FRAMES: usize = 32;
+/// Longest frame, in bytes.
+const FRAME_BYTES: usize = 256;
+
+/// Why a call gave no progress. Its instance is gone; the next call gets a fresh one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallFault {
+    Trap {
+        message: String,
+        /// Innermost first: `module!function`.
+        stack: Vec<String>,
+    },
+    /// A trap that the guest announced, with its own words and place.
+    Panic {
+        message: String,
+        location: String,
+        stack: Vec<String>,
+    },
+    /// The call took longer than `record_deadline`.
+    Deadline,
+    Limit {
+        limit: Limit,
+        message: String,
+        stack: Vec<String>,
+    },
+    /// What the guest handed over breaks the interface's rules.
+    Malformed(String),
+    /// No instance could be made, or its `init` refused the context, trapped or took too long. Says nothing about any record.
+    Init(String),
+    /// The host's own trouble while the guest waited for state. Says nothing about any record.
+    Host(Fault),
+}
+
+impl CallFault {
+    /// Stable and documented; safe to match, to count and to put into a dead letter.
+    pub fn code(&self) -> &'static str {
+        match self {
+            CallFault::Trap { .. } => "trap",
+            CallFault::Panic { .. } => "panic",
+            CallFault::Deadline => "deadline",
+            CallFault::Limit { limit, .. } => limit.code(),
+            CallFault::Malformed(_) => "malformed-result",
+            CallFault::Init(_) => "init-failed",
+            CallFault::Host(fault) => fault.code,
+        }
+    }
+
+    /// Whether a record of the batch may be to blame. Where not, running records one by one finds nobody.
+    pub fn blames_a_record(&self) -> bool {
+        !matches!(self, CallFault::Init(_) | CallFault::Host(_))
+    }
+
+    /// Innermost first; empty where the guest was not running.
+    pub fn stack(&self) -> &[String] {
+        match self {
+            CallFault::Trap { stack, .. } | CallFault::Panic { stack, .. } | CallFault::Limit { stack, .. } => stack,
+            _ => &[],
+        }
+    }
+
+    /// This fault as the failure of one record.
+    pub fn failure(&self) -> Failure {
+        let mut failure = Failure::new(self.code(), self.to_string());
+        if let CallFault::Panic { location, .. } = self {
+            failure.details.push(("location".to_owned(), location.clone()));
+        }
+        if !self.stack().is_empty() {
+            failure.details.push(("stack".to_owned(), self.stack().join("\n")));
+        }
+        failure
+    }
+
+    pub(super) fn breach(breach: Breach) -> Self {
+        CallFault::Limit { limit: breach.limit, message: breach.to_string(), stack: Vec::new() }
+    }
+
+    /// Reads an error that ended a guest, by type.
+    pub(super) fn of(error: &wasmtime::Error, data: &mut Data) -> Self {
+        let panicked = data.take_panic();
+        let stack = stack(error);
+        if let Some(refusal) = error.downcast_ref::<Refusal>() {
+            return match refusal {
+                Refusal::Host(fault) => CallFault::Host(fault.clone()),
+                Refusal::Malformed(what) => CallFault::Malformed(what.clone()),
+            };
+        }
+        if let Some(breach) = breach(error, data) {
+            return CallFault::Limit { limit: breach.limit, message: breach.to_string(), stack };
+        }
+        match (error.downcast_ref::<Trap>(), panicked) {
+            (Some(_), Some((message, location))) => CallFault::Panic { message, location, stack },
+            (Some(trap), None) => CallFault::Trap { message: plain(*trap), stack },
+            // Every other error comes from reading what the guest handed over: a bad address, a bad string, a bad case.
+            (None, _) => CallFault::Malformed(error.root_cause().to_string()),
+        }
+    }
+}
+
+/// A trap's own words, without "wasm trap: " before them.
+fn plain(trap: Trap) -> String {
+    let text = trap.to_string();
+    text.strip_prefix("wasm trap: ").map_or_else(|| text.clone(), str::to_owned)
+}
+
+fn breach(error: &wasmtime::Error, data: &Data) -> Option<Breach> {
+    if let Some(breach) = error.downcast_ref::<Breach>() {
+        return Some(*breach);
+    }
+    if matches!(error.downcast_ref::<Trap>(), Some(Trap::StackOverflow)) {
+        let bound = super::engine::WASM_STACK as u64;
+        return Some(Breach { limit: Limit::Stack, asked: bound, bound });
+    }
+    is_too_much_output(error).then(|| Breach { limit: Limit::Output, asked: 0, bound: data.output_bytes })
+}
+
+/// The one error that has no public type in wasmtime 48 (`HostcallFuelExhausted`): told by its text. The test
+/// `huge_output_is_refused_before_it_is_copied` fails should the text change.
+fn is_too_much_output(error: &wasmtime::Error) -> bool {
+    error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
+}
+
+fn stack(error: &wasmtime::Error) -> Vec<String> {
+    let Some(trace) = error.downcast_ref::<WasmBacktrace>() else { return Vec::new() };
+    // The frames' own names are mangled; only the whole trace's text has them readable. Its first line is a title.
+    trace.to_string().lines().skip(1).take(FRAMES).map(frame).collect()
+}
+
+/// `   3:   0x1f2 - module!function` without number and address.
+fn frame(line: &str) -> String {
+    let mut text = line.split_once(" - ").map_or(line, |(_, name)| name).trim().to_owned();
+    cut(&mut text, FRAME_BYTES);
+    text
+}
+
+impl fmt::Display for CallFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallFault::Trap { message, .. } => write!(f, "plugin trapped: {message}"),
+            CallFault::Panic { message, location, .. } => write!(f, "plugin panicked at {location}: {message}"),
+            CallFault::Deadline => f.write_str("plugin missed the deadline of its call"),
+            CallFault::Limit { message, .. } => f.write_str(message),
+            CallFault::Malformed(what) => write!(f, "plugin broke the interface: {what}"),
+            CallFault::Init(what) => write!(f, "plugin could not be started: {what}"),
+            CallFault::Host(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CallFault {}

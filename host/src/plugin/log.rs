@@ -1,0 +1,164 @@
+//! What a guest says, on its way to the host's log: bounded in size and in lines per second, and marked when it is said again.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longest message, in bytes; more is cut.
+const MESSAGE_BYTES: usize = 16 << 10;
+/// Most fields of a line; more are left out.
+const FIELDS: usize = 64;
+/// Longest field name or value, in bytes; more is cut.
+const FIELD_BYTES: usize = 1 << 10;
+
+/// Where the lines of a task's guest go.
+pub trait GuestLog: Send + Sync {
+    fn line(&self, line: &GuestLine<'_>);
+
+    /// So many lines were left out since the last line that was not.
+    fn suppressed(&self, lines: u64);
+}
+
+/// One line of a guest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GuestLine<'a> {
+    pub level: Level,
+    pub message: &'a str,
+    pub fields: &'a [(String, String)],
+    /// Said while records are run again after a fault, so perhaps for the second time.
+    pub rerun: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+/// The way of one task's lines into its log; outlives its instances.
+pub(super) struct Gate {
+    log: Arc<dyn GuestLog>,
+    per_second: u32,
+    window: Mutex<Window>,
+    /// Monotonic nanoseconds, as of the last poll.
+    now: AtomicU64,
+    rerun: AtomicBool,
+}
+
+#[derive(Default)]
+struct Window {
+    start: Duration,
+    written: u32,
+    suppressed: u64,
+}
+
+impl Gate {
+    pub(super) fn new(log: Arc<dyn GuestLog>, per_second: u32) -> Self {
+        let window = Mutex::new(Window::default());
+        Gate { log, per_second, window, now: AtomicU64::new(0), rerun: AtomicBool::new(false) }
+    }
+
+    pub(super) fn set_now(&self, now: Duration) {
+        self.now.store(now.as_nanos() as u64, Relaxed);
+    }
+
+    pub(super) fn set_rerun(&self, rerun: bool) {
+        self.rerun.store(rerun, Relaxed);
+    }
+
+    pub(super) fn write(&self, level: Level, mut message: String, mut fields: Vec<(String, String)>) {
+        if !self.admit() {
+            return;
+        }
+        cut(&mut message, MESSAGE_BYTES);
+        fields.truncate(FIELDS);
+        fields.iter_mut().for_each(|(name, value)| {
+            cut(name, FIELD_BYTES);
+            cut(value, FIELD_BYTES);
+        });
+        self.log.line(&GuestLine { level, message: &message, fields: &fields, rerun: self.rerun.load(Relaxed) });
+    }
+
+    /// Tells what was left out, once its second is over. Called before each call, so that a guest that fell silent is told of too.
+    pub(super) fn settle(&self) {
+        let told = self.roll(&mut self.window.lock().unwrap_or_else(PoisonError::into_inner));
+        if told > 0 {
+            self.log.suppressed(told);
+        }
+    }
+
+    fn admit(&self) -> bool {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.roll(&mut window);
+        let open = window.written < self.per_second;
+        if open {
+            window.written += 1;
+        } else {
+            window.suppressed += 1;
+        }
+        drop(window);
+        if told > 0 {
+            self.log.suppressed(told);
+        }
+        open
+    }
+
+    /// Begins a new second where the old one is over; returns how many lines the old one left out.
+    fn roll(&self, window: &mut Window) -> u64 {
+        let now = Duration::from_nanos(self.now.load(Relaxed));
+        if now.saturating_sub(window.start) < Duration::from_secs(1) {
+            return 0;
+        }
+        std::mem::replace(window, Window { start: now, ..Window::default() }).suppressed
+    }
+}
+
+/// Cuts `text` to at most `bytes`, at a character's border.
+pub(super) fn cut(text: &mut String, bytes: usize) {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl GuestLog for Heard {
+        fn line(&self, line: &GuestLine<'_>) {
+            self.0.lock().unwrap().push(format!("{}{}", line.message, if line.rerun { " again" } else { "" }));
+        }
+
+        fn suppressed(&self, lines: u64) {
+            self.0.lock().unwrap().push(format!("-{lines}"));
+        }
+    }
+
+    #[test]
+    fn lines_above_the_rate_are_counted_and_told_when_their_second_is_over() {
+        let heard = Arc::new(Heard::default());
+        let gate = Gate::new(heard.clone(), 2);
+        gate.set_now(Duration::from_secs(5));
+        (0..5).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new()));
+        gate.settle();
+        assert_eq!(*heard.0.lock().unwrap(), ["0", "1"]);
+        gate.set_now(Duration::from_secs(6));
+        gate.set_rerun(true);
+        gate.settle();
+        gate.write(Level::Info, "5".to_owned(), Vec::new());
+        assert_eq!(*heard.0.lock().unwrap(), ["0", "1", "-3", "5 again"]);
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters() {
+        let mut text = "aé".to_owned();
+        cut(&mut text, 2);
+        assert_eq!(text, "a");
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of the room with guests made here: a puppet that obeys the first byte of its batch, and files that are no plugins.
+
+mod calls;
+mod loading;
+mod malformed;
+mod puppet;

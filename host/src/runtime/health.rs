@@ -1,0 +1,94 @@
+//! Whether the host is alive and ready, and if not, why. One value for logs, tests and (later) the health page.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Reasons against being ready, by what they concern; and whether a worker is stuck.
+#[derive(Default)]
+pub struct Health {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    reasons: BTreeMap<String, String>,
+    stuck: Option<String>,
+    said: Option<Snapshot>,
+}
+
+/// Health at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// False when a worker makes no progress at all.
+    pub live: bool,
+    /// True when every partition that this host owns is being worked on.
+    pub ready: bool,
+    /// Why not, one line each: `subject: reason`.
+    pub reasons: Vec<String>,
+}
+
+impl Health {
+    /// `subject` (a task, a group, the broker) is not ready because of `reason`.
+    pub fn impair(&self, subject: impl Into<String>, reason: impl Into<String>) {
+        self.change(|state| {
+            state.reasons.insert(subject.into(), reason.into());
+        });
+    }
+
+    /// `subject` is well again, or gone.
+    pub fn clear(&self, subject: &str) {
+        self.change(|state| {
+            state.reasons.remove(subject);
+        });
+    }
+
+    /// A worker is stuck.
+    pub fn stuck(&self, reason: String) {
+        self.change(|state| state.stuck = Some(reason));
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).snapshot()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Logs the value where it has changed since the last call. Called by the supervisor at its own pace, so that a flapping reason
+    /// cannot flood the log.
+    pub fn say_changes(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = state.snapshot();
+        if state.said.as_ref() != Some(&now) {
+            tracing::info!(live = now.live, ready = now.ready, reason = now.reasons.join("; "), "health");
+            state.said = Some(now);
+        }
+    }
+}
+
+impl State {
+    fn snapshot(&self) -> Snapshot {
+        let line = |(subject, reason): (&String, &String)| format!("{subject}: {reason}");
+        let reasons: Vec<String> = self.stuck.iter().cloned().chain(self.reasons.iter().map(line)).collect();
+        Snapshot { live: self.stuck.is_none(), ready: reasons.is_empty(), reasons }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_only_without_reasons_and_live_unless_stuck() {
+        let health = Health::default();
+        assert!(health.snapshot().ready);
+        health.impair("task p/3", "restoring");
+        let unwell = health.snapshot();
+        assert_eq!((unwell.live, unwell.ready, unwell.reasons), (true, false, vec!["task p/3: restoring".to_owned()]));
+        health.clear("task p/3");
+        assert!(health.snapshot().ready);
+        health.stuck("worker 0 is silent".into());
+        assert!(!health.snapshot().live && !health.snapshot().ready);
+    }
+}

@@ -1,0 +1,320 @@
+//! Opening a task: committed offsets, the store, its restore, the guest. On threads of their own, so that a restoring task stops
+//! nobody else.
+
+use super::worker::{Handle, Opened, Returned};
+use super::{Shared, plan};
+use crate::changelog::{Progress, Restore};
+use crate::config::settings::Start;
+use crate::model::log::{Committed, Group, Source, TopicInfo};
+use crate::model::state::StateView;
+use crate::model::{Clock, Fault, TaskId, TopicPartition, Verdict};
+use crate::plugin::Guest;
+use crate::state::{self, Stores};
+use crate::task::{Input, Lease, Parts, ProcessorSpec};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Between two attempts at something that the cluster could not do just now.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// A pool of threads that open tasks.
+#[derive(Clone)]
+pub struct Openers {
+    jobs: Sender<Job>,
+}
+
+/// One task to be opened. Shared with whoever may cancel it.
+#[derive(Clone)]
+pub struct Job {
+    inner: Arc<JobInner>,
+}
+
+struct JobInner {
+    id: TaskId,
+    spec: Arc<ProcessorSpec>,
+    group: Arc<dyn Group>,
+    lease: Lease,
+    worker: Handle,
+    wipe: bool,
+    sources: Mutex<Option<Returned>>,
+    cancelled: AtomicBool,
+    /// Who waits for the cancellation.
+    waiting: Mutex<Option<Sender<Returned>>>,
+    finished: AtomicBool,
+}
+
+/// What the openers need beside the job.
+pub struct Tools {
+    pub shared: Arc<Shared>,
+    pub topics: HashMap<Arc<str>, TopicInfo>,
+    pub stores: state::Shared,
+}
+
+impl Job {
+    pub fn new(
+        id: TaskId,
+        spec: Arc<ProcessorSpec>,
+        owner: (Arc<dyn Group>, Lease),
+        work: (Returned, Handle),
+        wipe: bool,
+    ) -> Job {
+        let inner = JobInner {
+            id,
+            spec,
+            group: owner.0,
+            lease: owner.1,
+            worker: work.1,
+            wipe,
+            sources: Mutex::new(Some(work.0)),
+            cancelled: AtomicBool::new(false),
+            waiting: Mutex::new(None),
+            finished: AtomicBool::new(false),
+        };
+        Job { inner: Arc::new(inner) }
+    }
+
+    /// Asks the opener to give up. What comes back are the sources, unless the task is with its worker already.
+    pub fn cancel(&self) -> Receiver<Returned> {
+        let (done, answer) = channel();
+        let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.cancelled.store(true, Ordering::SeqCst);
+        if self.inner.finished.load(Ordering::SeqCst) {
+            // the sender is dropped: whoever waits is told that nothing comes from here
+            return answer;
+        }
+        *waiting = Some(done);
+        answer
+    }
+
+    /// Whether this job has ended, by handing its task over or by giving up.
+    pub fn is_finished(&self) -> bool {
+        self.inner.finished.load(Ordering::SeqCst)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.inner.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Ends the job: hands the task to its worker, or gives the sources back.
+    fn finish(&self, opened: Option<Opened>, sources: Returned) {
+        let waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.finished.store(true, Ordering::SeqCst);
+        match (opened, &*waiting) {
+            (Some(opened), None) => self.inner.worker.add(opened),
+            (Some(opened), Some(done)) => {
+                let sources = opened.parts.inputs.into_iter().map(Input::into_source).collect();
+                let _ = done.send(sources);
+            }
+            (None, Some(done)) => {
+                let _ = done.send(sources);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+impl Openers {
+    /// Starts `threads` openers. They end when the last handle is gone.
+    pub fn start(tools: Arc<Tools>, threads: usize) -> Result<Openers, Fault> {
+        let (jobs, queue) = channel::<Job>();
+        let queue = Arc::new(Mutex::new(queue));
+        for index in 0..threads {
+            let (tools, queue) = (tools.clone(), queue.clone());
+            let spawned = std::thread::Builder::new().name(format!("opener-{index}")).spawn(move || serve(&tools, &queue));
+            spawned.map_err(|error| Fault::fatal("no-thread", format!("starting opener {index}: {error}")))?;
+        }
+        Ok(Openers { jobs })
+    }
+
+    pub fn push(&self, job: Job) {
+        // openers outlive every assignment; an unsent job would only mean that the process is ending
+        let _ = self.jobs.send(job);
+    }
+}
+
+fn serve(tools: &Tools, queue: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        let sources = job.inner.sources.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        Opening { tools, job: &job }.run(sources);
+    }
+}
+
+/// One job at work.
+struct Opening<'a> {
+    tools: &'a Tools,
+    job: &'a Job,
+}
+
+impl Opening<'_> {
+    fn run(&self, sources: Returned) {
+        match self.prepare(&sources) {
+            Ok(Some(ready)) => self.job.finish(Some(self.assemble(ready, sources)), Vec::new()),
+            Ok(None) => self.job.finish(None, sources),
+            Err(fault) => {
+                self.job.finish(None, sources);
+                self.tools.shared.ending.fail(fault.during(format!("task {}: opening", self.job.inner.id)));
+            }
+        }
+    }
+
+    /// Everything that may fail or take long. `None` where the job was cancelled.
+    fn prepare(&self, sources: &[Box<dyn Source>]) -> Result<Option<Ready>, Fault> {
+        let partitions: Vec<TopicPartition> = sources.iter().map(|source| source.partition().clone()).collect();
+        let Some(committed) = self.patiently("reading committed offsets", || self.job.inner.group.committed(&partitions))? else {
+            return Ok(None);
+        };
+        let mut starts = Vec::new();
+        for (partition, committed) in partitions.iter().zip(&committed) {
+            let Some(start) = self.patiently("finding the start", || self.start(partition, committed))? else { return Ok(None) };
+            starts.push((start, committed.offset.unwrap_or(-1)));
+        }
+        let stores = match self.stores()? {
+            None => return Ok(None),
+            Some(stores) => stores,
+        };
+        Ok(Some(Ready { starts, stores }))
+    }
+
+    /// Repeats what fails in passing, saying so in health, until it succeeds or the job is cancelled.
+    fn patiently<T>(&self, what: &str, mut attempt: impl FnMut() -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+        let subject = format!("task {}", self.job.inner.id);
+        while !self.job.is_cancelled() {
+            match attempt() {
+                Ok(value) => return Ok(Some(value)),
+                Err(fault) if fault.verdict == Verdict::Transient => {
+                    self.tools.shared.health.impair(subject.clone(), format!("{what}: {fault}"));
+                    std::thread::park_timeout(RETRY);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where to read from: the committed offset, else what the input's `start` says.
+    fn start(&self, partition: &TopicPartition, committed: &Committed) -> Result<i64, Fault> {
+        let ends = self.tools.shared.log.ends(partition)?;
+        match committed.offset {
+            Some(offset) if offset < ends.start => Err(deleted(partition, offset, ends.start)),
+            Some(offset) if offset > ends.end => Err(beyond(partition, offset, ends.end)),
+            Some(offset) => Ok(offset),
+            None => Ok(match self.policy(partition) {
+                Start::Earliest => ends.start,
+                Start::Latest => ends.end,
+            }),
+        }
+    }
+
+    fn policy(&self, partition: &TopicPartition) -> Start {
+        let inputs = &self.job.inner.spec.inputs;
+        inputs.iter().find(|input| input.topic == partition.topic).map_or(Start::Earliest, |input| input.start)
+    }
+
+    /// Opens and restores the stores. The outer `None`: cancelled; the inner: a plugin without stores.
+    #[allow(clippy::type_complexity, reason = "two different absences, named in the comment")]
+    fn stores(&self) -> Result<Option<Option<Arc<Mutex<Stores>>>>, Fault> {
+        if self.job.inner.spec.stores.is_empty() {
+            return Ok(Some(None));
+        }
+        let mut wipe = self.job.inner.wipe;
+        loop {
+            match self.open_and_restore(wipe) {
+                Ok(None) => return Ok(None),
+                Ok(Some(stores)) => return Ok(Some(Some(Arc::new(Mutex::new(stores))))),
+                Err(fault) if fault.verdict == Verdict::Corrupt && !wipe => {
+                    tracing::warn!(task = %self.job.inner.id, %fault, "rebuilding the store from its changelog");
+                    wipe = true;
+                }
+                Err(fault) if fault.verdict == Verdict::Transient => {
+                    self.tools.shared.health.impair(format!("task {}", self.job.inner.id), fault.to_string());
+                    std::thread::park_timeout(RETRY);
+                    if self.job.is_cancelled() {
+                        return Ok(None);
+                    }
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    fn open_and_restore(&self, wipe: bool) -> Result<Option<Stores>, Fault> {
+        let (job, shared) = (&self.job.inner, &self.tools.shared);
+        let dir = self.folder();
+        if wipe {
+            Stores::wipe(&dir)?;
+        }
+        let mut stores = Stores::open(&dir, &job.spec.stores, &self.tools.stores, &shared.clock)?;
+        let topics: Vec<TopicInfo> = job.spec.changelogs.iter().filter_map(|name| self.tools.topics.get(name).cloned()).collect();
+        let restore = Restore { log: &*shared.log, topics: &topics, partition: job.id.partition, clock: &shared.clock };
+        let mut report = |progress: &Progress| {
+            shared.health.impair(format!("task {}", job.id), format!("restoring: {progress}"));
+            !self.job.is_cancelled()
+        };
+        Ok(restore.run(&mut stores, &mut report)?.then_some(stores))
+    }
+
+    fn folder(&self) -> PathBuf {
+        let (id, application) = (&self.job.inner.id, &self.tools.shared.application);
+        application.state_dir.join("stores").join(&*id.processor).join(id.partition.to_string())
+    }
+
+    fn assemble(&self, ready: Ready, sources: Returned) -> Opened {
+        let (job, tools) = (&self.job.inner, self.tools);
+        let spec = &job.spec;
+        let context = plan::context(spec, job.id.partition, &tools.topics);
+        let view = ready.stores.clone().map(|stores| stores as Arc<Mutex<dyn StateView>>);
+        let guest = Guest::new(spec.component.clone(), context, spec.limits.clone(), view);
+        let inputs = self.inputs(sources, &ready.starts);
+        let find = |names: &mut dyn Iterator<Item = &Arc<str>>| names.filter_map(|name| tools.topics.get(name).cloned()).collect::<Vec<_>>();
+        let dead_letters = find(&mut std::iter::once(&spec.dead_letters)).remove(0);
+        Opened {
+            outputs: find(&mut spec.outputs.iter().map(|(_, topic)| topic)),
+            changelogs: find(&mut spec.changelogs.iter()),
+            dead_letters,
+            parts: Parts {
+                id: job.id.clone(),
+                spec: spec.clone(),
+                group: job.group.clone(),
+                lease: job.lease.clone(),
+                inputs,
+                stores: ready.stores,
+                guest,
+            },
+        }
+    }
+
+    /// In the order that batches index: the group gives sources in any order.
+    fn inputs(&self, sources: Returned, starts: &[(i64, i64)]) -> Vec<Input> {
+        let mut inputs: Vec<Input> = sources
+            .into_iter()
+            .zip(starts)
+            .map(|(source, &(start, committed))| Input::new(source, start, committed))
+            .collect();
+        let rank = |topic: &Arc<str>| self.job.inner.spec.inputs.iter().position(|input| input.topic == *topic);
+        inputs.sort_by_key(|input| rank(&input.partition().topic));
+        inputs
+    }
+}
+
+struct Ready {
+    /// Per source: where it starts, and the group's committed offset or -1.
+    starts: Vec<(i64, i64)>,
+    stores: Option<Arc<Mutex<Stores>>>,
+}
+
+fn deleted(partition: &TopicPartition, offset: i64, start: i64) -> Fault {
+    let message = format!("{partition}: the committed offset {offset} is before the first record that is still there ({start})");
+    Fault::fatal("offset-deleted", message)
+        .hint("retention has deleted unread records: raise it, and reset the group's offset to accept the loss")
+}
+
+fn beyond(partition: &TopicPartition, offset: i64, end: i64) -> Fault {
+    let message = format!("{partition}: the committed offset {offset} is past the end of the partition ({end})");
+    Fault::fatal("offset-beyond-end", message).hint("was the topic deleted and created again? reset the group's offset")
+}

@@ -1,0 +1,261 @@
+//! From an application file to processors that can run: plugins loaded, names matched, topics found or made. Every start-up refusal
+//! is here.
+
+use crate::changelog;
+use crate::config::settings::{Application, Processor};
+use crate::model::log::{Log, TopicInfo, TopicLimits, TopicSpec};
+use crate::model::manifest::{Context, Manifest};
+use crate::model::{Fault, ids};
+use crate::plugin::{Component, Engine};
+use crate::task::{InputSpec, ProcessorSpec};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Everything that was resolved at start.
+pub struct Plan {
+    pub engine: Engine,
+    pub processors: Vec<Arc<ProcessorSpec>>,
+    pub topics: HashMap<Arc<str>, TopicInfo>,
+}
+
+/// What `check` found: nothing to refuse, and what `run` would create.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Per processor: name, plugin name and version.
+    pub processors: Vec<(String, String, String)>,
+    pub creates: Vec<String>,
+}
+
+impl Plan {
+    /// Loads plugins, checks every name, creates what may be created.
+    pub fn make(application: &Application, log: &dyn Log) -> Result<Plan, Fault> {
+        Builder::new(application, log, false)?.build().map(|(plan, _)| plan)
+    }
+
+    /// The same, changing nothing.
+    pub fn check(application: &Application, log: &dyn Log) -> Result<Report, Fault> {
+        let (plan, creates) = Builder::new(application, log, true)?.build()?;
+        let name = |spec: &Arc<ProcessorSpec>| {
+            let manifest = &spec.component.manifest;
+            (spec.name.to_string(), manifest.name.clone(), manifest.version.clone())
+        };
+        Ok(Report { processors: plan.processors.iter().map(name).collect(), creates })
+    }
+}
+
+struct Builder<'a> {
+    application: &'a Application,
+    log: &'a dyn Log,
+    dry: bool,
+    engine: Engine,
+    topics: HashMap<Arc<str>, TopicInfo>,
+    creates: Vec<String>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(application: &'a Application, log: &'a dyn Log, dry: bool) -> Result<Self, Fault> {
+        let cache = application.state_dir.join("compiled");
+        let engine = Engine::new((!dry).then_some(cache.as_path()))?;
+        Ok(Builder { application, log, dry, engine, topics: HashMap::new(), creates: Vec::new() })
+    }
+
+    /// Plugins first: a broken one is told before anything is created.
+    fn build(mut self) -> Result<(Plan, Vec<String>), Fault> {
+        let mut loaded = Vec::new();
+        for processor in &self.application.processors {
+            let component = self.engine.load(&processor.plugin).map_err(|fault| during(processor, fault))?;
+            match_names(processor, &component.manifest)?;
+            loaded.push((processor, component));
+        }
+        let mut processors = Vec::new();
+        for (processor, component) in loaded {
+            processors.push(Arc::new(self.processor(processor, component)?));
+        }
+        Ok((Plan { engine: self.engine, processors, topics: self.topics }, self.creates))
+    }
+
+    fn processor(&mut self, processor: &Processor, component: Arc<Component>) -> Result<ProcessorSpec, Fault> {
+        let inputs = self.inputs(processor, &component.manifest)?;
+        let (partitions, input_bytes) = self.partitions(processor, &inputs)?;
+        let outputs: Vec<(String, Arc<str>)> =
+            processor.outputs.iter().map(|(name, topic)| (name.clone(), topic.as_str().into())).collect();
+        for (name, topic) in &outputs {
+            self.topic(topic, &format!("processor {}: outputs.{name}", processor.name))?;
+        }
+        let dead_letters = self.dead_letters(processor, partitions)?;
+        let changelogs = self.changelogs(processor, &component, (partitions, input_bytes))?;
+        Ok(ProcessorSpec {
+            application: self.application.id.clone(),
+            name: processor.name.as_str().into(),
+            inputs,
+            outputs,
+            stores: component.manifest.stores.clone(),
+            changelogs,
+            dead_letters,
+            partitions,
+            limits: processor.limits.clone(),
+            settings: processor.settings.to_string(),
+            component,
+        })
+    }
+
+    fn inputs(&mut self, processor: &Processor, manifest: &Manifest) -> Result<Vec<InputSpec>, Fault> {
+        let mut inputs = Vec::new();
+        for name in &manifest.inputs {
+            let Some(input) = processor.inputs.get(name) else { continue };
+            let topic: Arc<str> = input.topic.as_str().into();
+            self.topic(&topic, &format!("processor {}: inputs.{name}", processor.name))?;
+            inputs.push(InputSpec { name: name.clone(), topic, start: input.start });
+        }
+        Ok(inputs)
+    }
+
+    /// Partition count that all inputs share, and the largest record that any of them takes.
+    fn partitions(&self, processor: &Processor, inputs: &[InputSpec]) -> Result<(i32, u64), Fault> {
+        let infos: Vec<&TopicInfo> = inputs.iter().filter_map(|input| self.topics.get(&input.topic)).collect();
+        let (count, bytes) = infos.iter().fold((0, 0), |(n, b), info| (info.partitions.max(n), info.limits.max_message_bytes.max(b)));
+        if infos.iter().all(|info| info.partitions == count) {
+            return Ok((count, bytes));
+        }
+        let counts: Vec<String> = infos.iter().map(|info| format!("{} has {}", info.name, info.partitions)).collect();
+        let message = format!("processor {}: its inputs differ in partitions: {}", processor.name, counts.join(", "));
+        Err(Fault::fatal("inputs-not-copartitioned", message)
+            .hint("a task owns the same partition number of every input: give all of them the same count"))
+    }
+
+    fn dead_letters(&mut self, processor: &Processor, partitions: i32) -> Result<Arc<str>, Fault> {
+        match &processor.dead_letter_topic {
+            Some(name) => {
+                let topic: Arc<str> = name.as_str().into();
+                self.topic(&topic, &format!("processor {}: dead_letter_topic", processor.name))?;
+                Ok(topic)
+            }
+            None => {
+                let name = ids::dead_letter_topic(&self.application.id, &processor.name);
+                self.internal(TopicSpec { name, partitions, properties: Vec::new() })
+            }
+        }
+    }
+
+    fn changelogs(
+        &mut self,
+        processor: &Processor,
+        component: &Component,
+        (partitions, input_bytes): (i32, u64),
+    ) -> Result<Vec<Arc<str>>, Fault> {
+        let mut topics = Vec::new();
+        for store in &component.manifest.stores {
+            let name = ids::changelog_topic(&self.application.id, &processor.name, &store.name);
+            let topic = self.internal(changelog::spec(&name, partitions, input_bytes))?;
+            if let Some(info) = self.topics.get(&topic) {
+                changelog::check(info, partitions)?;
+            }
+            topics.push(topic);
+        }
+        Ok(topics)
+    }
+
+    /// Finds a topic that the file names, or makes it where the file says so.
+    fn topic(&mut self, name: &Arc<str>, setting: &str) -> Result<(), Fault> {
+        if self.topics.contains_key(name) {
+            return Ok(());
+        }
+        if let Some(info) = self.log.topic(name)? {
+            self.topics.insert(name.clone(), info);
+            return Ok(());
+        }
+        if !self.application.create_topics {
+            let message = format!("{setting}: topic {name} does not exist");
+            return Err(Fault::fatal("topic-missing", message)
+                .hint("create it, or set create_topics = true under [log] and describe it under [topics]"));
+        }
+        self.create(self.described(name))
+    }
+
+    fn described(&self, name: &str) -> TopicSpec {
+        let topic = self.application.topics.get(name);
+        let properties = topic.map(|t| t.properties.clone().into_iter().collect()).unwrap_or_default();
+        TopicSpec { name: name.to_owned(), partitions: topic.map_or(1, |t| t.partitions), properties }
+    }
+
+    /// Finds or makes one of our own topics.
+    fn internal(&mut self, spec: TopicSpec) -> Result<Arc<str>, Fault> {
+        let name: Arc<str> = spec.name.as_str().into();
+        match self.log.topic(&name)? {
+            Some(info) => {
+                self.topics.insert(name.clone(), info);
+            }
+            None => self.create(spec)?,
+        }
+        Ok(name)
+    }
+
+    fn create(&mut self, spec: TopicSpec) -> Result<(), Fault> {
+        let name: Arc<str> = spec.name.as_str().into();
+        self.creates.push(spec.name.clone());
+        if self.dry {
+            self.topics.insert(name, imagined(&spec));
+            return Ok(());
+        }
+        tracing::info!(topic = spec.name, partitions = spec.partitions, "creating topic");
+        self.log.create_topic(&spec)?;
+        let Some(info) = self.log.topic(&name)? else {
+            // the cluster's metadata lags behind a creation: asked again by whoever retries the start
+            return Err(Fault::transient("topic-not-yet-there", format!("topic {name}: created, but not yet to be seen")));
+        };
+        self.topics.insert(name, info);
+        Ok(())
+    }
+}
+
+/// What a topic that `run` would create looks like.
+fn imagined(spec: &TopicSpec) -> TopicInfo {
+    TopicInfo { name: spec.name.clone(), id: String::new(), partitions: spec.partitions, limits: TopicLimits::with(&spec.properties) }
+}
+
+fn during(processor: &Processor, fault: Fault) -> Fault {
+    fault.during(format!("processor {}", processor.name))
+}
+
+/// Every input of the plugin has a topic, and every name in the file is one of the plugin's.
+fn match_names(processor: &Processor, manifest: &Manifest) -> Result<(), Fault> {
+    let plugin = &manifest.name;
+    let refuse = |setting: String, problem: &str, known: &[String]| {
+        let message = format!("processor {}: {setting}: {problem} of plugin {plugin}", processor.name);
+        Err(Fault::fatal("plugin-names", message).hint(format!("it has: {}", known.join(", "))))
+    };
+    for name in &manifest.inputs {
+        if !processor.inputs.contains_key(name) {
+            return refuse(format!("inputs.{name}"), "missing; it is an input", &manifest.inputs);
+        }
+    }
+    for name in &manifest.outputs {
+        if !processor.outputs.contains_key(name) {
+            return refuse(format!("outputs.{name}"), "missing; it is an output", &manifest.outputs);
+        }
+    }
+    if let Some(name) = processor.inputs.keys().find(|name| !manifest.inputs.contains(name)) {
+        return refuse(format!("inputs.{name}"), "not an input", &manifest.inputs);
+    }
+    match processor.outputs.keys().find(|name| !manifest.outputs.contains(name)) {
+        Some(name) if !manifest.other_outputs => refuse(format!("outputs.{name}"), "not an output", &manifest.outputs),
+        _ => Ok(()),
+    }
+}
+
+/// What an instance of this processor is told for one partition.
+pub fn context(spec: &ProcessorSpec, partition: i32, topics: &HashMap<Arc<str>, TopicInfo>) -> Context {
+    let inputs = spec.inputs.iter().map(|input| (input.name.clone(), input.topic.to_string())).collect();
+    let outputs = spec.outputs.iter().map(|(name, topic)| (name.clone(), topic.to_string())).collect();
+    let sizes = spec.outputs.iter().filter_map(|(_, topic)| topics.get(topic)).map(|info| info.limits.max_message_bytes);
+    Context {
+        application: spec.application.clone(),
+        processor: spec.name.to_string(),
+        partition: partition as u32,
+        inputs,
+        outputs,
+        stores: spec.stores.iter().map(|store| store.name.clone()).collect(),
+        settings: spec.settings.clone(),
+        max_record_bytes: sizes.min().unwrap_or(u64::from(u32::MAX)).min(u64::from(u32::MAX)) as u32,
+    }
+}

@@ -1,0 +1,81 @@
+//! SIGTERM and SIGINT: the first stops the host, a second one ends the process at once. And the grace: how long a stop may take.
+
+use super::Shared;
+use crate::model::{Clock, Fault};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Exit code of a process that ended before it had committed what it could.
+const UNCLEAN: i32 = 4;
+
+/// Listens until dropped.
+pub struct Signals {
+    _stop: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Signals {
+    /// Listens from now on: a signal in the first milliseconds counts as well.
+    pub fn listen(shared: Arc<Shared>) -> Result<Signals, Fault> {
+        let fail = |error: std::io::Error| Fault::fatal("no-signals", format!("listening for signals: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
+        let guard = runtime.enter();
+        let (term, int) = (signal(SignalKind::terminate()).map_err(fail)?, signal(SignalKind::interrupt()).map_err(fail)?);
+        drop(guard);
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let listen = move || runtime.block_on(serve(&shared, (term, int), stopped));
+        std::thread::Builder::new().name("signals".into()).spawn(listen).map_err(fail)?;
+        Ok(Signals { _stop: stop })
+    }
+}
+
+async fn serve(shared: &Shared, (mut term, mut int): (Signal, Signal), mut stopped: tokio::sync::oneshot::Receiver<()>) {
+    let mut told = false;
+    loop {
+        // every branch is a receive that loses nothing when another one wins
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+            _ = &mut stopped => return,
+        }
+        if told {
+            tracing::warn!("told to stop a second time: exiting at once");
+            std::process::exit(UNCLEAN);
+        }
+        told = true;
+        tracing::info!("told to stop");
+        shared.ending.stop();
+    }
+}
+
+/// Ends the process when a stop takes longer than the application's grace.
+pub struct Grace {
+    over: Arc<AtomicBool>,
+}
+
+impl Grace {
+    pub fn start(shared: &Arc<Shared>) -> Result<Grace, Fault> {
+        let over = Arc::new(AtomicBool::new(false));
+        let (done, clock, grace) = (over.clone(), shared.clock, shared.application.shutdown_grace);
+        let end = clock.monotonic() + grace;
+        let watch = move || {
+            while !done.load(Ordering::SeqCst) {
+                std::thread::park_timeout(Duration::from_millis(50));
+                if clock.monotonic() > end && !done.load(Ordering::SeqCst) {
+                    tracing::error!(?grace, "stopping takes longer than shutdown_grace; what is not committed is left to the restart");
+                    std::process::exit(UNCLEAN);
+                }
+            }
+        };
+        let spawned = std::thread::Builder::new().name("grace".into()).spawn(watch);
+        spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the grace watch: {error}")))?;
+        Ok(Grace { over })
+    }
+}
+
+impl Drop for Grace {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+}

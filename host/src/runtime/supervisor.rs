@@ -1,0 +1,289 @@
+//! The main thread of a running host: starts everything in order, listens for signals, watches over workers, and ends it all in the
+//! reverse order.
+
+use super::assignment::{Assignment, Reopen};
+use super::idle::IdleCheck;
+use super::instance::StateFolder;
+use super::opener::{Openers, Tools};
+use super::signals::{Grace, Signals};
+use super::worker::{self, Handle, Returned};
+use super::{Health, Plan, Shared, open_log};
+use crate::config::Application;
+use crate::model::log::{GroupListener, GroupSpec, Member};
+use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict, ids};
+use crate::plugin;
+use crate::state;
+use crate::task::ProcessorSpec;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How `run` is asked to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// Ends once every input of every processor's group is worked off.
+    pub until_idle: bool,
+}
+
+/// The supervisor's own pace.
+const PACE: Duration = Duration::from_millis(100);
+/// Between two attempts at a start that the cluster could not serve.
+const RETRY_START: Duration = Duration::from_secs(1);
+/// How long one poll of a group may last, and so how long a stop may go unnoticed by its thread.
+const GROUP_POLL: Duration = Duration::from_millis(100);
+
+/// Why and whether the host is ending. The first reason counts.
+#[derive(Default)]
+pub struct Ending {
+    reason: Mutex<Option<Fault>>,
+    stop: AtomicBool,
+    done: AtomicBool,
+}
+
+impl Ending {
+    /// Ends the host: what can be committed is, then it exits with this reason.
+    pub fn fail(&self, fault: Fault) {
+        let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if reason.is_none() {
+            tracing::error!(code = fault.code, "{fault}");
+            *reason = Some(fault);
+        }
+        self.stop();
+    }
+
+    /// Ends the process at once: nothing in it can be trusted to let go of its partitions.
+    pub fn exit_now(&self, fault: Fault) -> ! {
+        tracing::error!(code = fault.code, "{fault}; exiting at once");
+        std::process::exit(1)
+    }
+
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Workers are gone: the ticker may end.
+    fn done(&self) {
+        self.done.store(true, Ordering::SeqCst);
+    }
+
+    fn is_done(&self) -> bool {
+        self.done.load(Ordering::SeqCst)
+    }
+
+    fn reason(&self) -> Result<(), Fault> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+/// Runs an application until it is told to stop, cannot go on, or (if asked) has nothing left to do.
+///
+/// Start-up mistakes are returned before anything is changed; a cluster that is away is waited for, with health saying so.
+pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
+    let clock = SystemClock::default();
+    let folder = StateFolder::open(&application.state_dir, &clock)?;
+    let log = open_log(&application)?;
+    let health = Health::default();
+    let instance = folder.instance.clone();
+    let shared = Arc::new(Shared { application, log, clock, health, instance, ending: Ending::default() });
+    let signals = Signals::listen(shared.clone())?;
+    let result = match start(&shared) {
+        Ok(Some(host)) => host.supervise(&options),
+        Ok(None) => Ok(()),
+        Err(fault) => Err(fault),
+    };
+    drop(signals);
+    drop(folder);
+    result
+}
+
+/// Starts everything. `None` where the host was told to stop before it was up.
+fn start(shared: &Arc<Shared>) -> Result<Option<Host>, Fault> {
+    let Some(plan) = patiently(shared, || Plan::make(&shared.application, &*shared.log))? else { return Ok(None) };
+    let registry = Arc::new(Registry::default());
+    let mut workers = Vec::new();
+    for index in 0..shared.application.workers {
+        let start = || worker::start(shared.clone(), index, registry.clone() as Arc<dyn Reopen>);
+        let Some(worker) = patiently(shared, start)? else { return Ok(None) };
+        workers.push(worker);
+    }
+    shared.health.clear(START);
+    let (handles, threads): (Vec<Handle>, Vec<JoinHandle<()>>) = workers.into_iter().unzip();
+    let ticker = ticker(shared.clone(), plan.engine.clone())?;
+    let Plan { processors, topics, .. } = plan;
+    let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
+    let tools = Arc::new(Tools { shared: shared.clone(), topics, stores });
+    let openers = Openers::start(tools, shared.application.workers.max(2))?;
+    let mut host = Host { shared: shared.clone(), workers: handles, threads, groups: Vec::new(), assignments: Vec::new(), ticker };
+    for (shift, spec) in processors.into_iter().enumerate() {
+        let assignment = Assignment::new(shared.clone(), spec, (host.workers.clone(), shift), openers.clone());
+        host.assignments.push(assignment);
+    }
+    registry.fill(&host.assignments);
+    for assignment in host.assignments.clone() {
+        host.groups.push(join(shared.clone(), assignment)?);
+    }
+    Ok(Some(host))
+}
+
+/// The subject under which health tells of the start.
+const START: &str = "start";
+
+/// Repeats what a cluster could not serve just now, until it succeeds or the host is told to stop.
+fn patiently<T>(shared: &Shared, mut attempt: impl FnMut() -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+    while !shared.ending.is_stopping() {
+        match attempt() {
+            Ok(value) => return Ok(Some(value)),
+            Err(fault) if fault.verdict == Verdict::Transient => {
+                shared.health.impair(START, fault.to_string());
+                shared.health.say_changes();
+                std::thread::park_timeout(RETRY_START);
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(None)
+}
+
+/// Joins a processor's group and polls it on a thread of its own until the host stops, then leaves.
+fn join(shared: Arc<Shared>, assignment: Arc<Assignment>) -> Result<JoinHandle<()>, Fault> {
+    let spec = assignment.spec().clone();
+    let mut member = shared.log.join(group_spec(&shared, &spec), assignment.clone() as Arc<dyn GroupListener>)?;
+    assignment.joined(member.group());
+    let serve = move || {
+        serve_group(&shared, &spec.name, &mut *member);
+        if let Err(fault) = member.leave() {
+            tracing::warn!(processor = %spec.name, %fault, "leaving the group");
+        }
+    };
+    let spawned = std::thread::Builder::new().name(format!("group-{}", assignment.spec().name)).spawn(serve);
+    spawned.map_err(|error| Fault::fatal("no-thread", format!("starting a group thread: {error}")))
+}
+
+fn serve_group(shared: &Shared, processor: &str, member: &mut dyn Member) {
+    let subject = format!("group of {processor}");
+    let mut unwell = false;
+    while !shared.ending.is_stopping() {
+        match member.poll(GROUP_POLL) {
+            Ok(()) if unwell => {
+                shared.health.clear(&subject);
+                unwell = false;
+            }
+            Ok(()) => {}
+            Err(fault) if fault.verdict == Verdict::Fatal => return shared.ending.fail(fault),
+            Err(fault) => {
+                shared.health.impair(subject.clone(), fault.to_string());
+                unwell = true;
+            }
+        }
+    }
+}
+
+fn group_spec(shared: &Shared, spec: &ProcessorSpec) -> GroupSpec {
+    let application = &shared.application;
+    GroupSpec {
+        group: ids::group(&application.id, &spec.name),
+        topics: spec.inputs.iter().map(|input| input.topic.clone()).collect(),
+        protocol: application.group_protocol,
+        instance_id: ids::member_id(&application.id, &shared.instance, &spec.name),
+        session_timeout: application.session_timeout,
+    }
+}
+
+/// Advances the engine's epoch, so that guests yield and deadlines are seen.
+fn ticker(shared: Arc<Shared>, engine: plugin::Engine) -> Result<JoinHandle<()>, Fault> {
+    let tick = move || {
+        while !shared.ending.is_done() {
+            std::thread::park_timeout(plugin::TICK);
+            engine.tick();
+        }
+    };
+    let spawned = std::thread::Builder::new().name("ticker".into()).spawn(tick);
+    spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the ticker: {error}")))
+}
+
+/// Everything that was started.
+struct Host {
+    shared: Arc<Shared>,
+    workers: Vec<Handle>,
+    threads: Vec<JoinHandle<()>>,
+    groups: Vec<JoinHandle<()>>,
+    assignments: Vec<Arc<Assignment>>,
+    ticker: JoinHandle<()>,
+}
+
+impl Host {
+    fn supervise(self, options: &RunOptions) -> Result<(), Fault> {
+        let mut idle = options.until_idle.then(IdleCheck::default);
+        while !self.shared.ending.is_stopping() {
+            std::thread::park_timeout(PACE);
+            self.watch();
+            self.shared.health.say_changes();
+            if idle.as_mut().is_some_and(|check| check.look(&self.shared, &self.assignments)) {
+                tracing::info!("every input is worked off");
+                self.shared.ending.stop();
+            }
+        }
+        self.shut_down()
+    }
+
+    /// A worker that has not turned for long makes the host unhealthy; nothing in the process can be trusted to finish, so it leaves
+    /// its groups by ending.
+    fn watch(&self) {
+        let (now, limit) = (self.shared.clock.monotonic(), self.shared.application.stuck_after);
+        for (index, worker) in self.workers.iter().enumerate() {
+            let silent = now.saturating_sub(worker.last_turn());
+            if silent > limit {
+                let reason = format!("worker {index} has been silent for {silent:?}");
+                self.shared.health.stuck(reason.clone());
+                self.shared.health.say_changes();
+                self.shared.ending.exit_now(Fault::fatal("worker-stuck", reason));
+            }
+        }
+    }
+
+    /// Groups first: leaving gives every partition back through the barrier, which commits. Then workers, then the ticker. All
+    /// within the grace.
+    fn shut_down(self) -> Result<(), Fault> {
+        tracing::info!("stopping");
+        let Host { shared, workers, threads, groups, ticker, .. } = self;
+        let _grace = Grace::start(&shared)?;
+        let mut joined = join_all(groups);
+        workers.iter().for_each(Handle::stop);
+        joined &= join_all(threads);
+        shared.ending.done();
+        joined &= join_all(vec![ticker]);
+        shared.ending.reason()?;
+        if joined { Ok(()) } else { Err(Fault::fatal("thread-panicked", "a thread of the host panicked; see the log")) }
+    }
+}
+
+fn join_all(threads: Vec<JoinHandle<()>>) -> bool {
+    threads.into_iter().map(JoinHandle::join).fold(true, |whole, joined| whole & joined.is_ok())
+}
+
+/// Dispatches reopenings to the processor that they belong to.
+#[derive(Default)]
+struct Registry {
+    assignments: OnceLock<HashMap<Arc<str>, Arc<Assignment>>>,
+}
+
+impl Registry {
+    fn fill(&self, assignments: &[Arc<Assignment>]) {
+        let by_name = assignments.iter().map(|assignment| (assignment.spec().name.clone(), assignment.clone())).collect();
+        let _ = self.assignments.set(by_name);
+    }
+}
+
+impl Reopen for Registry {
+    fn reopen(&self, task: TaskId, sources: Returned, wipe: bool) {
+        if let Some(assignment) = self.assignments.get().and_then(|all| all.get(&task.processor)) {
+            assignment.reopen(task, sources, wipe);
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! One thread that runs tasks and owns one transactional producer: steps them in turn, commits at the interval, aborts and rewinds,
+//! answers the group's barrier.
+
+use super::Shared;
+use super::assignment::Reopen;
+use crate::model::log::{Source, TopicInfo};
+use crate::model::{Clock, Fault, TaskId, Verdict, ids};
+use crate::task::{self, CommitError, Outbox, Parts, Routes, State, Step, Task};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+
+/// Fenced so often within the transaction time-out, another process uses this identity.
+const FENCED_AT_MOST: usize = 3;
+/// Between two attempts to get a producer from a cluster that does not answer.
+const RETRY_PRODUCER: Duration = Duration::from_millis(500);
+/// The longest a worker sleeps without looking around.
+const LOOK_AROUND: Duration = Duration::from_millis(100);
+
+/// What other threads see of a worker.
+#[derive(Clone)]
+pub struct Handle {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    commands: Sender<Command>,
+    thread: OnceLock<Thread>,
+    /// Milliseconds of the monotonic clock at the last turn.
+    beat: AtomicU64,
+    /// Tasks that are not idle, or `u64::MAX` before the first turn.
+    busy: AtomicU64,
+}
+
+/// Sources of tasks that a worker gave up, to be used by whoever opens them next.
+pub type Returned = Vec<Box<dyn Source>>;
+
+enum Command {
+    Add(Box<Opened>),
+    /// Commit or abort, then let go of these tasks.
+    Release(Vec<TaskId>, Sender<Returned>),
+    /// Abort, then let go of these tasks.
+    Drop(Vec<TaskId>, Sender<Returned>),
+    Stop,
+}
+
+/// A task ready to run, with the topics it writes to: outputs, changelogs, dead letters.
+pub struct Opened {
+    pub parts: Parts,
+    pub outputs: Vec<TopicInfo>,
+    pub changelogs: Vec<TopicInfo>,
+    pub dead_letters: TopicInfo,
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    index: usize,
+    handle: Handle,
+    commands: Receiver<Command>,
+    reopen: Arc<dyn Reopen>,
+    outbox: Outbox,
+    /// False while the producer is of no use and a new one could not be had.
+    sound: bool,
+    tasks: Vec<Task>,
+    next_slot: u16,
+    /// When the next commit is due, on the monotonic clock: start to start, so that slow commits do not stretch the interval.
+    due: Duration,
+    fenced: Vec<Duration>,
+    stopping: bool,
+    /// Set by the first fault, cleared by the next commit: one line per event, however often it is tried again.
+    troubled: bool,
+    /// When stores are looked at next for flushes that are due.
+    maintenance: Duration,
+    /// Tasks whose health was said to be impaired.
+    unwell: Vec<TaskId>,
+}
+
+impl Handle {
+    /// Adds a task.
+    pub fn add(&self, opened: Opened) {
+        self.send(Command::Add(Box::new(opened)));
+    }
+
+    /// Asks for tasks to be committed (or aborted) and let go; what comes back says that it is done.
+    pub fn release(&self, tasks: Vec<TaskId>) -> Receiver<Returned> {
+        let (done, answer) = channel();
+        self.send(Command::Release(tasks, done));
+        answer
+    }
+
+    /// Asks for tasks to be aborted and let go.
+    pub fn drop_tasks(&self, tasks: Vec<TaskId>) -> Receiver<Returned> {
+        let (done, answer) = channel();
+        self.send(Command::Drop(tasks, done));
+        answer
+    }
+
+    /// Asks the worker to commit what it has and end.
+    pub fn stop(&self) {
+        self.send(Command::Stop);
+    }
+
+    /// When the worker last turned, on the monotonic clock.
+    pub fn last_turn(&self) -> Duration {
+        Duration::from_millis(self.inner.beat.load(Ordering::Relaxed))
+    }
+
+    /// Whether every task is idle and nothing is uncommitted.
+    pub fn is_idle(&self) -> bool {
+        self.inner.busy.load(Ordering::SeqCst) == 0
+    }
+
+    fn send(&self, command: Command) {
+        // counted as busy from now on, so that nobody mistakes a worker with unread commands for an idle one
+        self.inner.busy.store(u64::MAX, Ordering::SeqCst);
+        // a worker that has ended has let go of everything already
+        let _ = self.inner.commands.send(command);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = self.inner.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    fn stamp(&self, now: Duration) {
+        self.inner.beat.store(now.as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Starts a worker. Its producer is made first, which fences what an earlier life of this instance left open; this waits for the
+/// cluster as long as that takes, and `ready` is told once it is done.
+pub fn start(shared: Arc<Shared>, index: usize, reopen: Arc<dyn Reopen>) -> Result<(Handle, JoinHandle<()>), Fault> {
+    let (commands, receiver) = channel();
+    let (thread, beat, busy) = (OnceLock::new(), AtomicU64::new(0), AtomicU64::new(u64::MAX));
+    let handle = Handle { inner: Arc::new(Inner { commands, thread, beat, busy }) };
+    handle.stamp(shared.clock.monotonic());
+    let outbox = Outbox::new(producer(&shared, index)?);
+    let mut worker = Worker {
+        shared,
+        index,
+        handle: handle.clone(),
+        commands: receiver,
+        reopen,
+        outbox,
+        sound: true,
+        tasks: Vec::new(),
+        next_slot: 0,
+        due: Duration::ZERO,
+        fenced: Vec::new(),
+        stopping: false,
+        troubled: false,
+        maintenance: Duration::ZERO,
+        unwell: Vec::new(),
+    };
+    let spawned = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || worker.run());
+    let join = spawned.map_err(|error| Fault::fatal("no-thread", format!("starting worker {index}: {error}")))?;
+    // set before the worker needs it: a wake-up before that is not missed, since a fresh worker looks before it sleeps
+    let _ = handle.inner.thread.set(join.thread().clone());
+    Ok((handle, join))
+}
+
+fn producer(shared: &Shared, index: usize) -> Result<Box<dyn crate::model::log::Producer>, Fault> {
+    let application = &shared.application;
+    shared.log.producer(&ids::transactional_id(&application.id, &shared.instance, index), application.delivery)
+}
+
+impl Worker {
+    fn run(&mut self) {
+        while !self.stopping {
+            self.handle.stamp(self.shared.clock.monotonic());
+            self.serve();
+            if !self.sound {
+                self.renew();
+                continue;
+            }
+            match self.turn() {
+                Ok(Some(sleep)) => std::thread::park_timeout(sleep),
+                Ok(None) => {}
+                Err(fault) => self.recover(fault),
+            }
+        }
+    }
+
+    /// One turn over all tasks, and the commit when it is due. Returns how long there is nothing to do.
+    fn turn(&mut self) -> Result<Option<Duration>, Fault> {
+        let mut wake = self.shared.clock.monotonic() + LOOK_AROUND;
+        let mut busy = false;
+        for index in 0..self.tasks.len() {
+            match self.tasks[index].step(&mut self.outbox, &self.shared.clock)? {
+                Step::Worked | Step::Yielded => busy = true,
+                Step::Idle => {}
+                Step::Until(due) => wake = wake.min(due),
+            }
+            self.watch(index);
+            if self.is_full() {
+                break;
+            }
+        }
+        let open = self.tasks.iter().any(Task::has_progress);
+        let now = self.shared.clock.monotonic();
+        if open && (now >= self.due || self.is_full()) {
+            self.commit()?;
+            return Ok(None);
+        }
+        self.maintain(now)?;
+        self.publish(open || busy);
+        let until = if open { wake.min(self.due) } else { wake };
+        Ok((!busy).then(|| until.saturating_sub(now)))
+    }
+
+    /// Once a second: flushes that are due.
+    fn maintain(&mut self, now: Duration) -> Result<(), Fault> {
+        if now < self.maintenance {
+            return Ok(());
+        }
+        self.maintenance = now + Duration::from_secs(1);
+        self.tasks.iter_mut().try_for_each(|task| task.maintain(now))
+    }
+
+    /// Commits every task, or aborts and rewinds them all.
+    fn commit(&mut self) -> Result<(), Fault> {
+        let start = self.shared.clock.monotonic();
+        self.due = start + self.shared.application.commit_interval;
+        let result = task::commit(&mut self.outbox, &mut self.tasks, self.shared.wall_ms());
+        let outcome = match result {
+            Ok(()) => {
+                self.well_again();
+                Ok(())
+            }
+            Err(CommitError::Failed(fault)) => Err(fault),
+            Err(CommitError::Unknown(fault)) => self.resolve(fault),
+            Err(CommitError::Refused(refusals)) => {
+                refusals.into_iter().for_each(|refusal| self.refuse(refusal));
+                self.abort();
+                Ok(())
+            }
+            Err(CommitError::Lost(task)) => Err(Fault::transient("partition-lost", format!("task {task}: its partition was lost"))),
+        };
+        (0..self.tasks.len()).for_each(|index| self.watch(index));
+        outcome
+    }
+
+    fn refuse(&mut self, refusal: crate::model::log::Refusal) {
+        let origin = refusal.origin;
+        let failure = crate::model::Failure::new(refusal.code, refusal.message);
+        if let Some(task) = self.tasks.iter_mut().find(|task| task.slot() == origin.slot) {
+            task.refuse(origin.input as usize, origin.offset, failure);
+        }
+    }
+
+    /// The commit was asked for and its answer is lost. A new producer completes or aborts the old transaction; then the group's
+    /// committed offsets say which it was.
+    fn resolve(&mut self, fault: Fault) -> Result<(), Fault> {
+        tracing::warn!(worker = self.index, %fault, "the outcome of a commit is unknown; asking the cluster");
+        if !self.new_producer() {
+            // with no cluster to ask, nothing in memory can be believed: every task is opened anew from what is committed
+            self.close_all();
+            return Ok(());
+        }
+        let mut unknown = Vec::new();
+        for task in self.tasks.iter_mut().filter(|task| task.has_progress()) {
+            let committed = task.group.committed(&task.partitions());
+            match committed.ok().and_then(|committed| task.resolve(&committed)) {
+                Some(true) => task.settle(&self.outbox, self.shared.clock.wall_ms()),
+                Some(false) => task.rewind(),
+                None => unknown.push(task.id.clone()),
+            }
+        }
+        self.close(&unknown).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, false));
+        self.tasks.iter_mut().for_each(Task::rewind);
+        Ok(())
+    }
+
+    /// What a turn or a commit could not do. Only an abort leaves everything consistent; what follows depends on the verdict.
+    fn recover(&mut self, fault: Fault) {
+        match fault.verdict {
+            Verdict::Fatal | Verdict::Corrupt => {
+                self.abort();
+                self.shared.ending.fail(fault);
+                std::thread::park_timeout(LOOK_AROUND);
+            }
+            Verdict::Fenced => {
+                self.tell(&fault, "the producer is lost; making a new one and going back to the last commit");
+                self.rewind();
+                self.sound = false;
+            }
+            Verdict::Transient | Verdict::Record => {
+                self.tell(&fault, "going back to the last commit");
+                self.abort();
+                std::thread::park_timeout(LOOK_AROUND);
+            }
+        }
+    }
+
+    /// One line and a reason in health per event.
+    fn tell(&mut self, fault: &Fault, what: &str) {
+        if !self.troubled {
+            self.troubled = true;
+            tracing::warn!(worker = self.index, %fault, "{what}");
+            self.shared.health.impair(self.subject(), fault.to_string());
+        }
+    }
+
+    fn well_again(&mut self) {
+        if self.troubled {
+            self.troubled = false;
+            tracing::info!(worker = self.index, "committing again");
+            self.shared.health.clear(&self.subject());
+        }
+    }
+
+    fn subject(&self) -> String {
+        format!("worker {}", self.index)
+    }
+
+    fn abort(&mut self) {
+        self.rewind();
+        if let Err(fault) = self.outbox.abort() {
+            tracing::debug!(worker = self.index, %fault, "the abort failed; making a new producer");
+            self.sound = false;
+        }
+    }
+
+    fn rewind(&mut self) {
+        self.tasks.iter_mut().for_each(Task::rewind);
+    }
+
+    /// Tries to get a new producer with the same identity.
+    fn renew(&mut self) {
+        if !self.new_producer() {
+            std::thread::park_timeout(RETRY_PRODUCER);
+        }
+    }
+
+    fn new_producer(&mut self) -> bool {
+        let made = self.too_often().and_then(|()| producer(&self.shared, self.index));
+        let result = made.and_then(|producer| self.outbox.replace(producer));
+        self.sound = result.is_ok();
+        match result {
+            Ok(()) => {}
+            Err(fault) if fault.verdict == Verdict::Fatal => self.shared.ending.fail(fault),
+            Err(fault) => self.shared.health.impair(self.subject(), fault.to_string()),
+        }
+        self.sound
+    }
+
+    /// Refuses a third renewal within the transaction time-out: two hosts that use one identity would fence each other for ever.
+    fn too_often(&mut self) -> Result<(), Fault> {
+        if !self.sound {
+            return Ok(());
+        }
+        let now = self.shared.clock.monotonic();
+        let window = self.shared.application.transaction_timeout();
+        self.fenced.retain(|&then| now.saturating_sub(then) < window);
+        self.fenced.push(now);
+        if self.fenced.len() <= FENCED_AT_MOST {
+            return Ok(());
+        }
+        let message = format!("worker {}: fenced {} times within {window:?}", self.index, self.fenced.len());
+        Err(Fault::fatal("identity-in-use", message)
+            .hint("another process uses the identity kept in this state folder: give each its own with --state-dir"))
+    }
+
+    fn serve(&mut self) {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Add(opened)) => self.add(*opened),
+                Ok(Command::Release(ids, done)) => {
+                    self.release(&ids, &done);
+                }
+                Ok(Command::Drop(ids, done)) => {
+                    self.abort();
+                    let _ = done.send(self.let_go(&ids));
+                }
+                Ok(Command::Stop) => return self.stop(),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn add(&mut self, opened: Opened) {
+        let id = opened.parts.id.clone();
+        let slot = self.next_slot;
+        self.next_slot = self.next_slot.wrapping_add(1);
+        match self.routes(&opened) {
+            Ok(routes) => {
+                let mut task = Task::new(opened.parts, slot, routes);
+                let handle = self.handle.clone();
+                task.on_ready(&(Arc::new(move || handle.wake()) as Arc<dyn Fn() + Send + Sync>));
+                self.shared.health.clear(&format!("task {id}"));
+                self.tasks.push(task);
+            }
+            Err(fault) => self.shared.ending.fail(fault.during(format!("task {id}: resolving its topics"))),
+        }
+    }
+
+    fn routes(&mut self, opened: &Opened) -> Result<Routes, Fault> {
+        let mut resolve = |infos: &[TopicInfo]| infos.iter().map(|info| self.outbox.resolve(info)).collect::<Result<Vec<_>, _>>();
+        let (outputs, changelogs) = (resolve(&opened.outputs)?, resolve(&opened.changelogs)?);
+        Ok(Routes { outputs, changelogs, dead_letters: self.outbox.resolve(&opened.dead_letters)? })
+    }
+
+    /// The barrier at revocation: what was accepted is committed, or aborted where that fails, before the tasks are let go.
+    fn release(&mut self, ids: &[TaskId], done: &Sender<Returned>) {
+        self.tasks.iter_mut().filter(|task| ids.contains(&task.id)).for_each(Task::interrupt);
+        crate::model::failpoint::hit("revoked-in-batch");
+        self.commit_or_abort();
+        let _ = done.send(self.let_go(ids));
+    }
+
+    fn commit_or_abort(&mut self) {
+        if self.sound && self.tasks.iter().any(Task::has_progress) {
+            if let Err(fault) = self.commit() {
+                self.recover(fault);
+            }
+        }
+    }
+
+    fn let_go(&mut self, ids: &[TaskId]) -> Returned {
+        self.close(ids).into_iter().flat_map(|(_, sources)| sources).collect()
+    }
+
+    fn close(&mut self, ids: &[TaskId]) -> Vec<(TaskId, Returned)> {
+        let (gone, kept): (Vec<Task>, Vec<Task>) = std::mem::take(&mut self.tasks).into_iter().partition(|t| ids.contains(&t.id));
+        self.tasks = kept;
+        gone.into_iter().map(|task| (task.id.clone(), task.into_sources())).collect()
+    }
+
+    fn close_all(&mut self) {
+        let ids: Vec<TaskId> = self.tasks.iter().map(|task| task.id.clone()).collect();
+        self.close(&ids).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, false));
+    }
+
+    /// Looks at a task's state after its turn: tells health, hands a corrupt store to be rebuilt, ends the host where only a person
+    /// can help.
+    fn watch(&mut self, index: usize) {
+        let Some(task) = self.tasks.get(index) else { return };
+        let subject = || format!("task {}", task.id);
+        let known = self.unwell.iter().position(|id| *id == task.id);
+        match (task.state(), known) {
+            (State::Running, None) | (State::BackingOff(_), Some(_)) => {}
+            (State::Running, Some(at)) => {
+                self.shared.health.clear(&subject());
+                self.unwell.swap_remove(at);
+            }
+            (State::BackingOff(reason), None) => {
+                self.shared.health.impair(subject(), format!("backing off: {reason}"));
+                self.unwell.push(task.id.clone());
+            }
+            (State::Halted(fault), _) if fault.verdict == Verdict::Corrupt => {
+                tracing::warn!(%fault, "rebuilding the store from its changelog");
+                let id = task.id.clone();
+                self.abort();
+                self.close(&[id]).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, true));
+            }
+            (State::Halted(fault), _) => {
+                self.shared.health.impair(subject(), fault.to_string());
+                self.shared.ending.fail(fault.clone());
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let overlays: u64 = self.tasks.iter().map(Task::overlay_bytes).sum();
+        self.outbox.bytes() + overlays >= self.shared.application.commit_bytes
+    }
+
+    fn publish(&self, busy: bool) {
+        let idle = !busy && self.tasks.iter().all(Task::is_idle);
+        self.handle.inner.busy.store(u64::from(!idle), Ordering::SeqCst);
+    }
+
+    fn stop(&mut self) {
+        self.commit_or_abort();
+        if let Err(fault) = self.outbox.abort() {
+            tracing::debug!(worker = self.index, %fault, "nothing to abort at the end");
+        }
+        self.tasks.clear();
+        self.stopping = true;
+    }
+}

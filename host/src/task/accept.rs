@@ -1,0 +1,116 @@
+//! Taking a call's effects: bounds checked, writes staged, emits and dead letters handed to the log, each traced to its record.
+
+use super::{Outbox, Task};
+use crate::delivery::{DeadLetter, Source};
+use crate::model::log::Origin;
+use crate::model::{Batch, Failure, Fault, HeadersRef, Progress, RecordRef};
+
+/// Dead letters that the topic refuses for their time get the time they are written instead; the header keeps the record's.
+const NO_TIMESTAMP: i64 = -1;
+
+impl Task {
+    /// The first entry with an output that its topic would refuse, or a write that the changelog would. `now` in wall-clock ms.
+    pub(super) fn breach(&self, batch: &Batch, progress: &Progress, out: &Outbox, now: i64) -> Option<(u32, Failure)> {
+        let emitted = progress.effects.emits.iter().find_map(|emit| {
+            let made = emit.record.timestamp != -1;
+            let record = RecordRef { timestamp: time_of(batch, emit.entry, emit.record.timestamp), ..emit.record };
+            let inherited_odd = !made && record.timestamp < -1;
+            // an odd timestamp of the input passes unchanged; one that the plugin made is the record's failure
+            let probe = if inherited_odd { RecordRef { timestamp: -1, ..record } } else { record };
+            out.check(self.routes.outputs[emit.output as usize], &probe, now).err().map(|failure| (emit.entry, failure))
+        });
+        emitted.into_iter().chain(self.write_breach(progress, out, now)).min_by_key(|(entry, _)| *entry)
+    }
+
+    fn write_breach(&self, progress: &Progress, out: &Outbox, now: i64) -> Option<(u32, Failure)> {
+        let writes = &progress.effects.writes;
+        writes.iter().zip(&writes.entries).find_map(|(write, &entry)| {
+            let headers = HeadersRef::default();
+            let record = RecordRef { key: Some(write.key), value: write.value, headers, timestamp: -1 };
+            let failure = out.check(self.routes.changelogs[write.store as usize], &record, now).err()?;
+            Some((entry, Failure { code: "state-too-large".into(), ..failure }))
+        })
+    }
+
+    pub(super) fn refuse_entry(&mut self, batch: &Batch, entry: u32, failure: Failure) {
+        self.refuse(batch.input as usize, batch.offsets[entry as usize], failure);
+    }
+
+    /// Takes the effects of the first `done` entries: writes into the overlay, emits and dead letters to the log.
+    pub(super) fn accept(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
+        self.tally.records_in += u64::from(progress.done);
+        self.tally.bytes_in += batch.bytes() as u64;
+        if let Some(mut stores) = self.stores() {
+            stores.stage(&progress.effects.writes);
+        }
+        self.emit(batch, progress, out)?;
+        self.reject(batch, progress, out)
+    }
+
+    fn emit(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
+        for emit in progress.effects.emits.iter() {
+            let record = RecordRef { timestamp: time_of(batch, emit.entry, emit.record.timestamp), ..emit.record };
+            let origin = self.origin(batch, emit.entry);
+            out.send(self.routes.outputs[emit.output as usize], None, record, origin)?;
+        }
+        self.tally.records_out += progress.effects.emits.len() as u64;
+        Ok(())
+    }
+
+    fn reject(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
+        if progress.rejected.is_empty() {
+            return Ok(());
+        }
+        let mut rejected = progress.rejected.iter().peekable();
+        for (entry, (_, record)) in batch.iter().enumerate() {
+            if let Some(rejection) = rejected.next_if(|rejection| rejection.entry as usize == entry) {
+                self.letter(batch, (entry as u32, record), &rejection.failure, (out, batch.now))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a dead letter of the only record of `batch`.
+    pub(super) fn bury(&mut self, batch: &Batch, failure: &Failure, out: &mut Outbox, now: i64) -> Result<(), Fault> {
+        self.tally.records_in += 1;
+        batch.iter().take(1).try_for_each(|(_, record)| self.letter(batch, (0, record), failure, (&mut *out, now)))
+    }
+
+    fn letter(
+        &mut self,
+        batch: &Batch,
+        entry: (u32, RecordRef<'_>),
+        failure: &Failure,
+        out: (&mut Outbox, i64),
+    ) -> Result<(), Fault> {
+        let ((entry, record), (out, now), to) = (entry, out, self.routes.dead_letters);
+        let origin = self.origin(batch, entry);
+        let topic = self.intake.topic(batch.input);
+        let source = Source { topic, partition: batch.partition, offset: origin.offset, processor: &self.spec.name };
+        let mut letter = DeadLetter::new(&source, record, failure);
+        tracing::debug!(task = %self.id, offset = origin.offset, code = failure.code, message = failure.message, "dead letter");
+        let excess = out.excess(to, &letter_ref(&letter));
+        if excess > 0 {
+            letter.truncate(excess);
+        }
+        if out.check(to, &letter_ref(&letter), now).is_err() {
+            letter.timestamp = NO_TIMESTAMP;
+        }
+        self.tally.dead_letters += 1;
+        out.send(to, None, letter_ref(&letter), origin)
+    }
+
+    fn origin(&self, batch: &Batch, entry: u32) -> Origin {
+        Origin { slot: self.slot, input: batch.input as u16, offset: batch.offsets[entry as usize] }
+    }
+}
+
+/// An emit's own timestamp, or the input record's.
+fn time_of(batch: &Batch, entry: u32, own: i64) -> i64 {
+    if own == -1 { batch.timestamps[entry as usize] } else { own }
+}
+
+fn letter_ref(letter: &DeadLetter) -> RecordRef<'_> {
+    let headers = letter.headers.iter().next().unwrap_or_default();
+    RecordRef { key: letter.key.as_deref(), value: letter.value.as_deref(), headers, timestamp: letter.timestamp }
+}

@@ -1,0 +1,125 @@
+//! The commit: one transaction over all tasks of a worker, then one write batch per store. The order is the promise.
+
+use super::{Outbox, State, Task};
+use crate::changelog;
+use crate::model::failpoint::hit;
+use crate::model::log::{Group, OffsetCommit, Origin, Refusal};
+use crate::model::{Fault, TaskId, Verdict};
+use crate::state::Applied;
+use std::sync::Arc;
+
+/// Why nothing was committed. The caller aborts and rewinds, except where the outcome is unknown.
+#[derive(Debug)]
+pub enum CommitError {
+    /// Before the transaction's commit was asked for: nothing is visible.
+    Failed(Fault),
+    /// The commit was asked for and its outcome is unknown: it must be resolved with the broker.
+    Unknown(Fault),
+    /// The log refused records for what they are; each names the input record that made it.
+    Refused(Vec<Refusal>),
+    /// A task lost its partition while its effects were open.
+    Lost(TaskId),
+}
+
+/// Commits what `tasks` have done since the last commit: changelog → flush → offsets → transaction → stores.
+///
+/// The flush comes before the offsets because a new owner's restore target depends on it. `now` is in wall-clock milliseconds.
+pub fn commit(out: &mut Outbox, tasks: &mut [Task], now: i64) -> Result<(), CommitError> {
+    let mut due: Vec<&mut Task> = tasks.iter_mut().filter(|task| task.has_progress()).collect();
+    hit("commit-before-produce");
+    out.begin()?;
+    for task in &due {
+        task.log_changes(out, now)?;
+    }
+    hit("commit-after-changelog");
+    refused(out.flush()?)?;
+    hit("commit-after-flush");
+    for (group, offsets) in by_group(&due)? {
+        out.send_offsets(&*group, &offsets)?;
+    }
+    hit("commit-after-offsets");
+    due.iter_mut().for_each(|task| task.acked = task.acknowledged(out));
+    out.commit().map_err(unknown_where_fenced)?;
+    hit("commit-after-transaction");
+    for task in &mut due {
+        task.settle(out, now);
+    }
+    hit("commit-after-store");
+    Ok(())
+}
+
+impl Task {
+    /// One changelog record per changed key.
+    fn log_changes(&self, out: &mut Outbox, now: i64) -> Result<(), Fault> {
+        let Some(stores) = self.stores() else { return Ok(()) };
+        let origin = Origin { slot: self.slot, input: 0, offset: -1 };
+        for (store, &topic) in self.routes.changelogs.iter().enumerate() {
+            changelog::each_change(&stores, store, now, |record| out.send(topic, Some(self.id.partition), record, origin))?;
+        }
+        Ok(())
+    }
+
+    /// The transaction is committed: the overlay goes to the store with its offsets, in one write batch. A store that fails is not
+    /// believed any more: the task halts, and what it lacks comes back from the changelog.
+    pub fn settle(&mut self, out: &Outbox, now: i64) {
+        self.intake.settle();
+        let applied = self.applied(out, now);
+        let result = self.stores().map_or(Ok(()), |mut stores| stores.apply(&applied));
+        if let Err(fault) = result {
+            let fault = Fault { verdict: Verdict::Corrupt, ..fault };
+            self.state.enter(State::Halted(fault.during(format!("task {}: applying a commit", self.id))));
+        }
+        self.count();
+    }
+
+    /// What a commit says of every input.
+    pub fn offsets(&self) -> Vec<OffsetCommit> {
+        self.intake.offsets().collect()
+    }
+
+    /// The embedded log knows its offsets only after the commit; Kafka's are known after the flush, and kept here for the case that
+    /// the producer is lost with the commit's outcome unknown.
+    fn applied(&self, out: &Outbox, now: i64) -> Applied {
+        let known = self.acknowledged(out).into_iter().zip(self.acked.iter().copied().chain(std::iter::repeat(None)));
+        Applied { changelogs: known.map(|(now, before)| now.or(before)).collect(), inputs: self.intake.positions(), now }
+    }
+
+    fn acknowledged(&self, out: &Outbox) -> Vec<Option<i64>> {
+        self.routes.changelogs.iter().map(|&to| out.acknowledged(to, self.id.partition)).collect()
+    }
+}
+
+/// A producer that is lost while it commits leaves the outcome unknown; any other failure leaves the transaction open.
+fn unknown_where_fenced(fault: Fault) -> CommitError {
+    match fault.verdict {
+        Verdict::Fenced => CommitError::Unknown(fault),
+        _ => CommitError::Failed(fault),
+    }
+}
+
+fn refused(refusals: Vec<Refusal>) -> Result<(), CommitError> {
+    if refusals.is_empty() { Ok(()) } else { Err(CommitError::Refused(refusals)) }
+}
+
+type GroupOffsets = Vec<(Arc<dyn Group>, Vec<OffsetCommit>)>;
+
+/// Offsets of each group that took part, of tasks that still own their partitions.
+fn by_group(tasks: &[&mut Task]) -> Result<GroupOffsets, CommitError> {
+    let mut groups: GroupOffsets = Vec::new();
+    for task in tasks {
+        if !task.lease.holds() {
+            return Err(CommitError::Lost(task.id.clone()));
+        }
+        match groups.iter_mut().find(|(group, _)| group.name() == task.group.name()) {
+            Some((_, offsets)) => offsets.extend(task.offsets()),
+            None => groups.push((task.group.clone(), task.offsets())),
+        }
+    }
+    Ok(groups)
+}
+
+impl From<Fault> for CommitError {
+    fn from(fault: Fault) -> Self {
+        CommitError::Failed(fault)
+    }
+}

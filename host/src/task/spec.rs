@@ -1,0 +1,79 @@
+//! What a task is told of its processor, and the proof that it still owns its partition.
+
+use super::OutTopic;
+use crate::config::Limits;
+use crate::config::settings::Start;
+use crate::model::manifest::StoreSpec;
+use crate::plugin::Component;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A processor, resolved against its plugin and its topics.
+pub struct ProcessorSpec {
+    pub application: String,
+    pub name: Arc<str>,
+    /// In the order that batches index.
+    pub inputs: Vec<InputSpec>,
+    /// Name and topic, in the order that emits index.
+    pub outputs: Vec<(String, Arc<str>)>,
+    pub stores: Vec<StoreSpec>,
+    /// One per store, in the same order.
+    pub changelogs: Vec<Arc<str>>,
+    pub dead_letters: Arc<str>,
+    pub partitions: i32,
+    pub limits: Limits,
+    /// The settings table as JSON.
+    pub settings: String,
+    pub component: Arc<Component>,
+}
+
+#[derive(Clone, Debug)]
+pub struct InputSpec {
+    pub name: String,
+    pub topic: Arc<str>,
+    pub start: Start,
+}
+
+/// A task's topics as its worker's outbox knows them.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    pub outputs: Vec<OutTopic>,
+    pub changelogs: Vec<OutTopic>,
+    pub dead_letters: OutTopic,
+}
+
+/// An ownership number: it holds until the partition is given to somebody else, here or elsewhere.
+///
+/// The broker does not check who owns a partition (kafka-rules), so this is looked at just before offsets are sent.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    number: u64,
+    current: Arc<AtomicU64>,
+}
+
+impl Lease {
+    /// A new ownership of the partition that `current` counts; every earlier one ends.
+    pub fn take(current: &Arc<AtomicU64>) -> Lease {
+        Lease { number: current.fetch_add(1, Ordering::SeqCst) + 1, current: current.clone() }
+    }
+
+    pub fn holds(&self) -> bool {
+        self.current.load(Ordering::SeqCst) == self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_lease_ends_the_old_one() {
+        let current: Arc<AtomicU64> = Arc::default();
+        let first = Lease::take(&current);
+        assert!(first.holds());
+        let second = Lease::take(&current);
+        assert!(!first.holds() && second.holds());
+        current.fetch_add(1, Ordering::SeqCst);
+        assert!(!second.holds());
+    }
+}

@@ -1,0 +1,88 @@
+//! What a plugin may do while it handles a record.
+
+use crate::call::Core;
+use crate::declaration::Output;
+use crate::emit::Emit;
+use crate::host::Host;
+use crate::identity::{Id, Origin, Random};
+use crate::record::Record;
+use crate::state::Access;
+
+/// The record's surroundings: emits, state, time, ids.
+pub struct Context<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) host: &'a dyn Host,
+    pub(crate) record: Record<'a>,
+    pub(crate) entry: u32,
+    pub(crate) random: Option<Random>,
+}
+
+impl<'a> Context<'a> {
+    /// Starts an emit to `output`, with the record's key and timestamp unless told otherwise.
+    #[inline]
+    pub fn emit<'b>(&'b mut self, output: Output) -> Emit<'b> {
+        let log = &mut self.core.emits;
+        log.tidy();
+        let output = self.core.names.outputs[output.0 as usize];
+        Emit { log, entry: self.entry, output, key: self.record.key(), timestamp: -1, headers: 0 }
+    }
+
+    /// The output of that name: a declared one, or one that only the application names
+    /// (see [`crate::Declaration::other_outputs`]).
+    pub fn output(&self, name: &str) -> Option<Output> {
+        let at = self.core.names.output_names.iter().position(|known| known == name)?;
+        u32::try_from(at).ok().map(Output)
+    }
+
+    /// The wall clock when the batch was formed, in milliseconds since the epoch.
+    ///
+    /// It is the same for all records of a batch, and again when the batch is run again. After a restart, when nobody has seen
+    /// effects of the earlier run, it is new; what must never change belongs on [`Record::timestamp`].
+    pub fn now(&self) -> i64 {
+        self.record.batch.now
+    }
+
+    /// An id that no other record of this application and processor gets, and that this record gets again whenever it is
+    /// handled. `n` tells the ids of one record apart.
+    pub fn id(&self, n: u32) -> Id {
+        self.origin().id(n)
+    }
+
+    /// The record's next random number; a replay gets the same ones. Not for secrets.
+    pub fn random(&mut self) -> u64 {
+        let mut random = self.random.unwrap_or_else(|| self.origin().random());
+        let number = random.next();
+        self.random = Some(random);
+        number
+    }
+
+    /// The application's id.
+    pub fn application(&self) -> &str {
+        &self.core.names.application
+    }
+
+    /// The processor's name.
+    pub fn processor(&self) -> &str {
+        &self.core.names.processor
+    }
+
+    /// The topic that the record came from.
+    pub fn topic(&self) -> &str {
+        self.core.names.topics.get(self.record.batch.input as usize).map_or("", String::as_str)
+    }
+
+    #[inline]
+    pub(crate) fn access(&self) -> Access<'a> {
+        Access { host: self.host, batch: self.record.batch, entry: self.entry }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin {
+            application: self.application(),
+            processor: self.processor(),
+            topic: self.topic(),
+            partition: self.record.partition(),
+            offset: self.record.offset(),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Native tests of the SDK's logic, against a table in memory in the host's place.
+
+mod host;
+
+mod batch;
+mod calls;
+mod codecs;
+mod ids;
+mod scans;
