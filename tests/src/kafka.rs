@@ -12,7 +12,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::{ClientConfig, Timestamp};
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -45,11 +45,11 @@ impl ProducerContext for Refusals {
     }
 }
 
-/// Creates a topic with Kafka's names for its settings.
+/// Creates a topic with Kafka's names for its settings. Retention is off: records of tests are stamped in the past, and the broker
+/// would delete them at its first look.
 pub fn create_topic(name: &str, partitions: i32, settings: &[(&str, &str)]) {
-    let topic = settings
-        .iter()
-        .fold(NewTopic::new(name, partitions, TopicReplication::Fixed(1)), |topic, (key, value)| topic.set(key, value));
+    let topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1)).set("retention.ms", "-1");
+    let topic = settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value));
     let done = block_on(admin().create_topics([&topic], &options())).expect("create_topics answers");
     done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {name}: {e:?}"))));
     crate::wait::until("the new topic is known", LIMIT, || (partition_count(name) == partitions).then_some(()));
@@ -77,7 +77,8 @@ pub fn truncate_compacted(topic: &str, offsets: &[i64]) {
 }
 
 fn set_policy(topic: &str, policy: &str) {
-    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("cleanup.policy", policy);
+    let change =
+        AlterConfig::new(ResourceSpecifier::Topic(topic)).set("cleanup.policy", policy).set("retention.ms", "-1");
     let done = block_on(admin().alter_configs([&change], &options())).expect("alter_configs answers");
     done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {topic}: {e:?}"))));
 }
@@ -247,8 +248,10 @@ fn config() -> ClientConfig {
     config
 }
 
-fn any_consumer() -> BaseConsumer {
-    config().set("group.id", "pelton-tests").create().expect("a consumer")
+/// For questions; one for all tests, because a client costs threads and connections.
+fn any_consumer() -> &'static BaseConsumer {
+    static CONSUMER: OnceLock<BaseConsumer> = OnceLock::new();
+    CONSUMER.get_or_init(|| config().set("group.id", "pelton-tests").create().expect("a consumer"))
 }
 
 fn reader(address: &str, isolation: Isolation) -> BaseConsumer {
