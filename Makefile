@@ -10,7 +10,7 @@ TEST_THREADS ?= 3
 # A scenario, or a part of its name: make scenarios ONLY=b27
 ONLY ?=
 
-.PHONY: help build binaries plugins demo demo-clean test unit house plugin-tests test-binary integration scenarios bench lint deny
+.PHONY: help build binaries plugins demo demo-clean test unit house guests test-binary integration scenarios bench lint deny
 # Recipes build into one folder: one at a time.
 .NOTPARALLEL:
 
@@ -28,7 +28,7 @@ build: binaries plugins
 
 binaries:
 	@scripts/setup build
-	$(CARGO) build --release -p pelton --bin pelton
+	$(CARGO) build --release --bin pelton
 	@mkdir -p bin && ln -sfn '$(RELEASE)/pelton' bin/pelton
 
 plugins: binaries
@@ -40,35 +40,35 @@ demo: build
 demo-clean:
 	scripts/demo clean
 
-test: setup-test build unit house plugin-tests integration
+test: setup-test build house unit integration
 
 .PHONY: setup-test
 setup-test:
 	@scripts/setup test
 
+# No package is selected here or below: the same selection gives the same features, so no dependency is compiled twice.
 unit: binaries
-	$(CARGO) test --release -p pelton --lib --bins
+	$(CARGO) test --release --lib --bins
 
 house:
-	$(CARGO) test --release -p pelton-tests --lib --test house
+	$(CARGO) test --release --test house
 
-# The SDK's logic natively, and the crates that only guests use. They stand outside the host's workspace.
-plugin-tests:
-	scripts/build-plugins test
+guests: binaries
+	scripts/build-plugins --guests bin/test/plugins
 
 # The host with its failpoints compiled in. Same profile and folder, so only two crates are compiled again; a copy, because the
 # next ordinary build puts its own binary in the same place.
 test-binary:
-	$(CARGO) build --release -p pelton --bin pelton --features failpoints
+	$(CARGO) build --release --bin pelton --features pelton/failpoints
 	@mkdir -p bin/test && cp -f '$(RELEASE)/pelton' bin/test/pelton.new && mv -f bin/test/pelton.new bin/test/pelton
-	$(CARGO) build --release -p pelton --bin pelton
+	$(CARGO) build --release --bin pelton
 
 # The tests start the broker themselves, on a free port; it ends with them, however they end.
-integration: build test-binary
-	$(CARGO) test --release -p pelton-tests --test all -- --test-threads $(TEST_THREADS)
+integration: build guests test-binary
+	$(CARGO) test --release --test all -- --test-threads $(TEST_THREADS)
 
-scenarios: setup-test build test-binary
-	PELTON_FULL=$(FULL) $(CARGO) test --release -p pelton-tests --test all -- --test-threads $(TEST_THREADS) --nocapture $(ONLY)
+scenarios: setup-test build guests test-binary
+	PELTON_FULL=$(FULL) $(CARGO) test --release --test all -- --test-threads $(TEST_THREADS) --nocapture $(ONLY)
 
 bench: setup-test build
 	$(CARGO) bench -p pelton
@@ -80,5 +80,5 @@ lint:
 
 # Takes minutes on a first run: cargo-deny is compiled. Nothing else needs it.
 deny:
-	@command -v cargo-deny > /dev/null || $(CARGO) install --locked cargo-deny@0.20.2
+	@command -v cargo-deny > /dev/null || env -u CARGO_TARGET_DIR $(CARGO) install --locked cargo-deny@0.20.2
 	$(CARGO) deny check licenses bans sources

@@ -19,7 +19,7 @@ pub const IDLE: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Log {
     Kafka,
-    Local,
+    Embedded,
 }
 
 /// An application file in the making; [`Draft::ready`] writes it.
@@ -109,7 +109,7 @@ impl App {
     pub fn produce(&self, topic: &str, records: &[Rec]) {
         match self.log {
             Log::Kafka => kafka::produce(&self.topic(topic), records),
-            Log::Local => self.produce_local(&self.topic(topic), records),
+            Log::Embedded => self.produce_local(&self.topic(topic), records),
         }
     }
 
@@ -122,7 +122,7 @@ impl App {
     pub fn read_named(&self, topic: &str) -> Vec<Rec> {
         match self.log {
             Log::Kafka => kafka::read(topic, kafka::Isolation::Committed),
-            Log::Local => self.consume_with_cli(topic),
+            Log::Embedded => self.consume_with_cli(topic),
         }
     }
 
@@ -182,9 +182,9 @@ impl Draft {
         self.at(&["application", key], value)
     }
 
-    /// A key of `[kafka]`; nothing on the embedded log.
-    pub fn kafka(self, key: &str, value: impl Into<Value>) -> Draft {
-        self.at(&["kafka", key], value)
+    /// A key of `[log]` that only Kafka has.
+    pub fn kafka_log(self, key: &str, value: impl Into<Value>) -> Draft {
+        self.at(&["log", key], value)
     }
 
     /// A librdkafka property; nothing on the embedded log.
@@ -239,7 +239,7 @@ impl Draft {
         self.fill_log(log.as_table_mut().expect("[log] is a table"));
         match self.log {
             Log::Kafka => drop(table.remove("topics")),
-            Log::Local => drop(table.remove("kafka")),
+            Log::Embedded => drop(table.remove("kafka")),
         }
         toml::to_string(&table).expect("TOML")
     }
@@ -254,7 +254,7 @@ impl Draft {
                 default("kind", "kafka".into());
                 default("brokers", address.into());
             }
-            Log::Local => {
+            Log::Embedded => {
                 default("kind", "local".into());
                 default("dir", "log".into());
                 default("create_topics", true.into());
@@ -314,10 +314,11 @@ impl Processor {
     }
 }
 
-/// Where the built plugins are.
+/// A built plugin: the examples are in `bin/plugins`, the tests' own guests in `bin/test/plugins`.
 pub fn plugin(file: &str) -> PathBuf {
-    let dir = std::env::var_os("PELTON_PLUGINS").map_or_else(|| root().join("bin/plugins"), PathBuf::from);
-    dir.join(file)
+    let own = root().join("bin/test/plugins").join(file);
+    let example = root().join("bin/plugins").join(file);
+    if own.exists() && !example.exists() { own } else { example }
 }
 
 /// A bounded run of `pelton` with these arguments: how it ended and all it said.
@@ -376,7 +377,8 @@ mod tests {
 
     #[test]
     fn a_draft_writes_full_names() {
-        let draft = App::counting(Log::Local, "t", 4).set("workers", 2).topic_setting("in", "cleanup.policy", "compact");
+        let draft =
+            App::counting(Log::Embedded, "t", 4).set("workers", 2).topic_setting("in", "cleanup.policy", "compact");
         let text = draft.text();
         let table: Table = text.parse().unwrap();
         let id = table["application"]["id"].as_str().unwrap();

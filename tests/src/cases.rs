@@ -28,7 +28,7 @@ pub fn all() -> Vec<Case> {
 impl Case {
     /// Runs on both logs and judges.
     pub fn check(&self) {
-        let local = self.run(Log::Local);
+        let local = self.run(Log::Embedded);
         if std::env::var_os("PELTON_BLESS").is_some() {
             std::fs::write(self.dir.join("expected.jsonl"), &local).unwrap();
         }

@@ -82,7 +82,8 @@ impl Host {
 
     /// TERM, STOP, CONT, …
     pub fn signal(&self, name: &str) {
-        let done = Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status().expect("kill runs");
+        let done =
+            Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status().expect("kill runs");
         assert!(done.success(), "kill -{name} {}", self.name);
     }
 

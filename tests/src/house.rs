@@ -90,7 +90,12 @@ fn form(source: &str) -> Vec<String> {
 fn floors(room: &str, code: &str) -> Vec<String> {
     let Some(own) = floor(room) else { return vec![format!("room {room} is on no floor")] };
     let upward = |name: &&str| *name != room && floor(name).is_some_and(|f| f >= own);
-    crate_names(code).iter().map(String::as_str).filter(upward).map(|n| format!("{room} may not name crate::{n}")).collect()
+    crate_names(code)
+        .iter()
+        .map(String::as_str)
+        .filter(upward)
+        .map(|n| format!("{room} may not name crate::{n}"))
+        .collect()
 }
 
 /// `super` that leaves the room, past the rule above.
@@ -153,7 +158,8 @@ fn group_names(group: &str) -> Vec<String> {
 fn names_crate(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| {
         let (before, after) = (&code[..at], &code[at + name.len()..]);
-        let first = !before.ends_with(is_word) && (!before.ends_with("::") || before.trim_end_matches("::").ends_with([' ', '\n', '(', '<']));
+        let first = !before.ends_with(is_word)
+            && (!before.ends_with("::") || before.trim_end_matches("::").ends_with([' ', '\n', '(', '<']));
         let used = before.trim_end().ends_with("use") && after.starts_with([';', ' ', ':']);
         first && (after.starts_with("::") || used)
     })
@@ -162,7 +168,9 @@ fn names_crate(code: &str, name: &str) -> bool {
 fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| {
         let after = &code[at + word.len()..];
-        !code[..at].ends_with(is_word) && !(word.ends_with(is_word) && after.starts_with(is_word))
+        let (longer_before, longer_after) =
+            (code[..at].ends_with(is_word), word.ends_with(is_word) && after.starts_with(is_word));
+        !longer_before && !longer_after
     })
 }
 
@@ -226,7 +234,8 @@ pub fn blank(source: &str) -> String {
 
 /// Bytes of the comment or literal that begins here; 0 where none does.
 fn quiet(text: &str, in_word: bool) -> usize {
-    let end_of = |from: usize, pattern: &str| text[from..].find(pattern).map_or(text.len(), |n| from + n + pattern.len());
+    let end_of =
+        |from: usize, pattern: &str| text[from..].find(pattern).map_or(text.len(), |n| from + n + pattern.len());
     if text.starts_with("//") {
         return text.find('\n').unwrap_or(text.len());
     }
@@ -245,7 +254,9 @@ fn quiet(text: &str, in_word: bool) -> usize {
     let raw = text.trim_start_matches('b').strip_prefix('r').filter(|_| text.starts_with(['b', 'r']));
     let hashes = raw.map_or(0, |r| r.len() - r.trim_start_matches('#').len());
     match raw {
-        Some(r) if r[hashes..].starts_with('"') => end_of(text.len() - r.len() + hashes + 1, &format!("\"{}", "#".repeat(hashes))),
+        Some(r) if r[hashes..].starts_with('"') => {
+            end_of(text.len() - r.len() + hashes + 1, &format!("\"{}", "#".repeat(hashes)))
+        }
         _ => 0,
     }
 }
@@ -319,7 +330,10 @@ mod tests {
     fn threads_prints_and_unsafe_have_their_places() {
         assert_eq!(wrong("runtime/mod.rs", "std::thread::spawn(f);"), 0);
         assert_eq!(wrong("kafka/mod.rs", "std::thread::spawn(f);"), 1);
-        assert_eq!(wrong("kafka/mod.rs", "#[cfg(test)]\nmod tests { fn f() { std::thread::spawn(f); println!(); } }"), 0);
+        assert_eq!(
+            wrong("kafka/mod.rs", "#[cfg(test)]\nmod tests { fn f() { std::thread::spawn(f); println!(); } }"),
+            0
+        );
         assert_eq!(wrong("task/mod.rs", "println!(\"x\");"), 1);
         assert_eq!(wrong("cli/mod.rs", "println!(\"x\");"), 0);
         assert_eq!(wrong("plugin/compiled.rs", "unsafe { f() }"), 0);
@@ -335,7 +349,8 @@ mod tests {
 
     #[test]
     fn blanking_keeps_code_and_lines() {
-        let source = "let a = 'x'; // c\nlet b: &'a str = r#\"q\"uote\"#; /* d\n */ let c = '\\''; let d = \"\\\"\"; e();";
+        let source =
+            "let a = 'x'; // c\nlet b: &'a str = r#\"q\"uote\"#; /* d\n */ let c = '\\''; let d = \"\\\"\"; e();";
         let code = blank(source);
         assert_eq!(code.len(), source.len());
         assert_eq!(code.lines().count(), source.lines().count());

@@ -3,7 +3,7 @@
 use crate::broker::broker;
 use crate::record::Rec;
 use crate::wait::secs;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -12,7 +12,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::{ClientConfig, Timestamp};
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -45,11 +45,11 @@ impl ProducerContext for Refusals {
     }
 }
 
-/// Creates a topic with Kafka's names for its settings.
+/// Creates a topic with Kafka's names for its settings. Retention is off: records of tests are stamped in the past, and the broker
+/// would delete them at its first look.
 pub fn create_topic(name: &str, partitions: i32, settings: &[(&str, &str)]) {
-    let topic = settings
-        .iter()
-        .fold(NewTopic::new(name, partitions, TopicReplication::Fixed(1)), |topic, (key, value)| topic.set(key, value));
+    let topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1)).set("retention.ms", "-1");
+    let topic = settings.iter().fold(topic, |topic, (key, value)| topic.set(key, value));
     let done = block_on(admin().create_topics([&topic], &options())).expect("create_topics answers");
     done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {name}: {e:?}"))));
     crate::wait::until("the new topic is known", LIMIT, || (partition_count(name) == partitions).then_some(()));
@@ -67,6 +67,20 @@ pub fn delete_records(topic: &str, partition: i32, offset: i64) {
     list.add_partition_offset(topic, partition, Offset::Offset(offset)).unwrap();
     let done = block_on(admin().delete_records(&list, &options())).expect("delete_records answers");
     done.elements().iter().for_each(|e| e.error().unwrap_or_else(|e| panic!("{topic}/{partition}: {e}")));
+}
+
+/// [`delete_records`] of a compacted topic, before the offset given for each partition: the policy is widened meanwhile.
+pub fn truncate_compacted(topic: &str, offsets: &[i64]) {
+    set_policy(topic, "compact,delete");
+    offsets.iter().enumerate().for_each(|(p, &offset)| delete_records(topic, p as i32, offset));
+    set_policy(topic, "compact");
+}
+
+fn set_policy(topic: &str, policy: &str) {
+    let change =
+        AlterConfig::new(ResourceSpecifier::Topic(topic)).set("cleanup.policy", policy).set("retention.ms", "-1");
+    let done = block_on(admin().alter_configs([&change], &options())).expect("alter_configs answers");
+    done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {topic}: {e:?}"))));
 }
 
 /// Names of all topics.
@@ -151,7 +165,8 @@ impl Feeder {
     }
 
     fn with(config: &mut ClientConfig) -> Feeder {
-        let config = config.set("partitioner", "murmur2_random").set("linger.ms", "5").set("message.max.bytes", "4000000");
+        let config =
+            config.set("partitioner", "murmur2_random").set("linger.ms", "5").set("message.max.bytes", "4000000");
         Feeder { producer: config.create_with_context(Refusals::default()).unwrap() }
     }
 
@@ -212,7 +227,8 @@ fn drain(consumer: &BaseConsumer, partitions: i32) -> Vec<Rec> {
 }
 
 fn from_message(message: &BorrowedMessage<'_>) -> Rec {
-    let headers = message.headers().map(|all| all.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect());
+    let headers =
+        message.headers().map(|all| all.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect());
     Rec {
         partition: message.partition(),
         offset: message.offset(),
@@ -232,8 +248,10 @@ fn config() -> ClientConfig {
     config
 }
 
-fn any_consumer() -> BaseConsumer {
-    config().set("group.id", "pelton-tests").create().expect("a consumer")
+/// For questions; one for all tests, because a client costs threads and connections.
+fn any_consumer() -> &'static BaseConsumer {
+    static CONSUMER: OnceLock<BaseConsumer> = OnceLock::new();
+    CONSUMER.get_or_init(|| config().set("group.id", "pelton-tests").create().expect("a consumer"))
 }
 
 fn reader(address: &str, isolation: Isolation) -> BaseConsumer {

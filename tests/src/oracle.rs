@@ -18,6 +18,22 @@ pub fn counts(input: &[Rec], output: &[Rec]) {
     assert!(found.is_empty(), "outputs for keys without input: {:?}", found.keys().map(show).collect::<Vec<_>>());
 }
 
+/// For `count` at any moment: each key's values are 1, 2, … up to somewhere.
+pub fn prefix_counts(output: &[Rec]) {
+    let mut last: BTreeMap<Bytes, u64> = BTreeMap::new();
+    for record in output {
+        let n = last.entry(record.key.clone()).or_insert(0);
+        *n += 1;
+        assert!(
+            record.value_text() == n.to_string(),
+            "key {}: {} after {}",
+            show(&record.key),
+            record.value_text(),
+            *n - 1
+        );
+    }
+}
+
 /// At-least-once: no increment is lost. The last value of each key is at least the number of its inputs.
 pub fn counts_at_least(input: &[Rec], output: &[Rec]) {
     let last: BTreeMap<Bytes, u64> = output.iter().map(|r| (r.key.clone(), r.value_text().parse().unwrap())).collect();
@@ -101,9 +117,15 @@ fn show(bytes: &Bytes) -> String {
 }
 
 fn first_difference(expected: &[String], found: &[String]) -> String {
-    let at = expected.iter().zip(found).position(|(a, b)| a != b).unwrap_or(expected.len().min(found.len()));
+    let at = expected.iter().zip(found).position(|(a, b)| a != b).unwrap_or_else(|| expected.len().min(found.len()));
     let get = |list: &[String]| list.get(at).cloned().unwrap_or_else(|| "the end".to_owned());
-    format!("{} expected, {} found; number {at}: {} expected, {} found", expected.len(), found.len(), get(expected), get(found))
+    format!(
+        "{} expected, {} found; number {at}: {} expected, {} found",
+        expected.len(),
+        found.len(),
+        get(expected),
+        get(found)
+    )
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub fn until<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Option<T
             return value;
         }
         assert!(Instant::now() < end, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

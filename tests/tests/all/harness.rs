@@ -11,7 +11,11 @@ fn records_of_every_shape_survive_the_broker() {
     let shapes = vec![
         Rec { timestamp: -1, ..Rec::raw(None, None).at(0) },
         Rec::raw(Some(b""), Some(b"")).at(0),
-        Rec::raw(Some(&[0x80]), Some(&[0xff, 0])).at(0).header("h", None).header("h", Some(b"")).header("h", Some(b"2")),
+        Rec::raw(Some(&[0x80]), Some(&[0xff, 0]))
+            .at(0)
+            .header("h", None)
+            .header("h", Some(b""))
+            .header("h", Some(b"2")),
         Rec::new("big", vec![b'x'; 900_000]).at(0),
     ];
     app.produce("in", &shapes);
@@ -42,6 +46,17 @@ fn topics_come_lose_records_and_go() {
     assert_eq!(kafka::ends(&topic, 0), (1, 2));
     kafka::delete_topic(&topic);
     assert!(!kafka::topics().contains(&topic));
+}
+
+#[test]
+fn compacted_topics_can_be_truncated() {
+    let app = App::draft(Log::Kafka, "harness-truncate")
+        .topic("in", 1)
+        .topic_setting("in", "cleanup.policy", "compact")
+        .ready();
+    app.produce("in", &[Rec::new("a", "1"), Rec::new("a", "2"), Rec::new("a", "3")]);
+    kafka::truncate_compacted(&app.topic("in"), &[2]);
+    assert_eq!(kafka::ends(&app.topic("in"), 0), (2, 3));
 }
 
 #[test]
