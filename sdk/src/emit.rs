@@ -213,7 +213,8 @@ impl EmitLog {
     pub(crate) fn take(&mut self) -> Emits {
         self.tidy();
         let emits = std::mem::replace(&mut self.emits, empty(Expected::default()));
-        self.expected = Expected { entries: emits.entries.len(), keys: emits.keys.bytes.len(), values: emits.values.bytes.len() };
+        self.expected =
+            Expected { entries: emits.entries.len(), keys: emits.keys.bytes.len(), values: emits.values.bytes.len() };
         emits
     }
 }

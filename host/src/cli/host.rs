@@ -1,19 +1,16 @@
 //! The calls into the host below, each in one place.
 
 use super::inspect::Inspection;
+use super::progress::RestoreBar;
 use crate::config::Application;
 use crate::model::Fault;
 use crate::model::log::Log;
+use crate::plugin::Engine;
+use crate::runtime::{self, RunOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What `check` found: nothing to refuse, and what `run` would create.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Report {
-    /// Per processor: its name, its plugin's name and version.
-    pub processors: Vec<(String, String, String)>,
-    pub creates: Vec<String>,
-}
+pub(super) use crate::runtime::Report;
 
 /// A component that was built.
 pub(super) struct Built {
@@ -21,33 +18,43 @@ pub(super) struct Built {
     pub bytes: u64,
 }
 
-pub(super) fn open_log(_application: &Application) -> Result<Arc<dyn Log>, Fault> {
-    Err(not_connected())
+pub(super) fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
+    runtime::open_log(application)
 }
 
-pub(super) fn run(_application: Application, _until_idle: bool) -> Result<(), Fault> {
-    Err(not_connected())
+pub(super) fn run(application: Application, until_idle: bool) -> Result<(), Fault> {
+    let bar = RestoreBar::default();
+    let show = move |progress| bar.show(progress);
+    runtime::run(application, RunOptions { until_idle, show_restore: Some(Box::new(show)) })
 }
 
-pub(super) fn check(_application: &Application) -> Result<Report, Fault> {
-    Err(not_connected())
+pub(super) fn check(application: &Application) -> Result<Report, Fault> {
+    runtime::check(application)
 }
 
-pub(super) fn inspect(_component: &Path) -> Result<Inspection, Fault> {
-    Err(not_connected())
+pub(super) fn inspect(component: &Path) -> Result<Inspection, Fault> {
+    let found = Engine::new(None)?.load(component)?;
+    Ok(Inspection {
+        manifest: found.manifest.clone(),
+        world: found.world,
+        imports: found.imports.clone(),
+        digest: found.digest.clone(),
+        bytes: found.size,
+        compile_time: found.compile_time,
+    })
 }
 
 /// Builds the crate in `dir` into `out`; `say` is told of each step.
 pub(super) fn build(
-    _dir: &Path,
-    _out: &Path,
-    _lines: bool,
-    _install: bool,
-    _say: &mut dyn FnMut(&str),
+    dir: &Path,
+    out: &Path,
+    lines: bool,
+    install: bool,
+    say: &mut dyn FnMut(&str),
 ) -> Result<Built, Fault> {
-    Err(not_connected())
-}
-
-fn not_connected() -> Fault {
-    Fault::fatal("not-connected", "this build of the command line has no host below it")
+    let options = pelton_build::Options { target_dir: None, lines, install };
+    let fault = |error: pelton_build::BuildError| Fault::fatal("build-failed", error.to_string());
+    let toolchain = pelton_build::find_toolchain(&options, say).map_err(fault)?;
+    let built = pelton_build::build(&toolchain, dir, out, &options).map_err(fault)?;
+    Ok(Built { path: built.path, bytes: built.bytes })
 }

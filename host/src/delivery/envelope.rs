@@ -81,7 +81,11 @@ mod tests {
     use crate::model::{Column, HeadersRef};
 
     fn header<'a>(letter: &'a DeadLetter, name: &str) -> Option<Option<&'a [u8]>> {
-        letter.headers.iter().next().and_then(|h| h.iter().filter(|(n, _)| *n == name.as_bytes()).map(|(_, v)| v).last())
+        letter
+            .headers
+            .iter()
+            .next()
+            .and_then(|h| h.iter().filter(|(n, _)| *n == name.as_bytes()).map(|(_, v)| v).last())
     }
 
     #[test]

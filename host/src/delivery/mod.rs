@@ -4,4 +4,4 @@ pub mod envelope;
 pub mod policy;
 
 pub use envelope::{DeadLetter, Source};
-pub use policy::{Cause, Decision, decide};
+pub use policy::{Cause, Decision, counted_as, decide};

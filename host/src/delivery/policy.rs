@@ -50,6 +50,26 @@ pub fn decide(cause: Cause, attempts: u32) -> Decision {
     }
 }
 
+/// The code under which metrics count a dead letter: ours by name, whatever plugins make up as `plugin`, so that labels stay bounded.
+pub fn counted_as(code: &str) -> &'static str {
+    const OURS: [&str; 13] = [
+        "null-key",
+        "trap",
+        "panic",
+        "deadline",
+        "malformed-result",
+        "limit-memory",
+        "limit-table",
+        "limit-stack",
+        "limit-output",
+        "limit-emits",
+        "output-too-large",
+        "output-timestamp-refused",
+        "state-too-large",
+    ];
+    OURS.into_iter().find(|ours| *ours == code).unwrap_or("plugin")
+}
+
 fn delay(attempts: u32) -> Duration {
     FIRST_DELAY.saturating_mul(1 << attempts.min(16)).min(LONGEST_DELAY)
 }

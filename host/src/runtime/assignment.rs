@@ -48,7 +48,12 @@ struct Slot {
 }
 
 impl Assignment {
-    pub fn new(shared: Arc<Shared>, spec: Arc<ProcessorSpec>, workers: (Vec<Handle>, usize), openers: Openers) -> Arc<Self> {
+    pub fn new(
+        shared: Arc<Shared>,
+        spec: Arc<ProcessorSpec>,
+        workers: (Vec<Handle>, usize),
+        openers: Openers,
+    ) -> Arc<Self> {
         let assignment = Assignment {
             shared,
             spec,
@@ -157,7 +162,10 @@ impl Assignment {
             let worker = (*partition as usize + self.shift) % self.workers.len();
             answers.push(job.cancel());
             // an opening that was just finished is with its worker already: asked in any case
-            running.entry(worker).or_default().push(TaskId { processor: self.spec.name.clone(), partition: *partition });
+            running
+                .entry(worker)
+                .or_default()
+                .push(TaskId { processor: self.spec.name.clone(), partition: *partition });
         }
         for (worker, ids) in running {
             let worker = &self.workers[worker];

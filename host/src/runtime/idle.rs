@@ -45,7 +45,9 @@ impl IdleCheck {
             match lagging(shared, assignment) {
                 Ok(seen) => {
                     ends.extend(seen.iter().map(|(_, end, _)| *end));
-                    behind.extend(seen.into_iter().filter(|(_, _, lag)| *lag).map(|(partition, ..)| partition.to_string()));
+                    behind.extend(
+                        seen.into_iter().filter(|(_, _, lag)| *lag).map(|(partition, ..)| partition.to_string()),
+                    );
                 }
                 Err(fault) => behind.push(fault.to_string()),
             }
@@ -74,7 +76,9 @@ fn lagging(shared: &Shared, assignment: &Assignment) -> Result<Vec<(TopicPartiti
         .iter()
         .flat_map(|input| numbers.clone().map(|partition| TopicPartition::new(input.topic.clone(), partition)))
         .collect();
-    let Some(group) = assignment.group() else { return Err(Fault::transient("not-joined", "the group is not joined yet")) };
+    let Some(group) = assignment.group() else {
+        return Err(Fault::transient("not-joined", "the group is not joined yet"));
+    };
     let committed = group.committed(&partitions)?;
     let mut seen = Vec::new();
     for (partition, committed) in partitions.into_iter().zip(committed) {

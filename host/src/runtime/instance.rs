@@ -39,7 +39,8 @@ fn take_lock(dir: &Path) -> Result<File, Fault> {
 fn taken(dir: &Path, lock: &Path) -> Fault {
     let pid = fs::read_to_string(lock).unwrap_or_default();
     let message = format!("state folder {}: in use by process {}", dir.display(), pid.trim());
-    Fault::fatal("state-locked", message).hint("stop that process, or give this one a folder of its own with --state-dir")
+    Fault::fatal("state-locked", message)
+        .hint("stop that process, or give this one a folder of its own with --state-dir")
 }
 
 fn unwritable(dir: &Path, error: &std::io::Error) -> Fault {

@@ -2,17 +2,21 @@
 //! hears signals.
 
 mod assignment;
+mod ending;
 pub mod health;
 mod idle;
 mod instance;
 mod opener;
 mod plan;
+mod restores;
 mod signals;
 mod supervisor;
 mod worker;
 
+pub use ending::Ending;
 pub use health::{Health, Snapshot};
 pub use plan::{Plan, Report};
+pub use restores::{RestoreProgress, Restores, ShowRestore};
 pub use supervisor::{RunOptions, run};
 
 use crate::config::{Application, LogKind};
@@ -27,17 +31,19 @@ pub struct Shared {
     pub application: Application,
     pub log: Arc<dyn Log>,
     pub clock: SystemClock,
-    pub health: Health,
+    pub health: Arc<Health>,
+    pub restores: Restores,
     /// Stable over restarts: kept in the state folder.
     pub instance: String,
-    pub ending: supervisor::Ending,
+    pub ending: Arc<Ending>,
 }
 
-/// Opens the log that an application file names. Does not wait for brokers.
+/// Opens the log that an application file names. `Transient` where the brokers are away.
 pub fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     Ok(match &application.log {
-        LogKind::Kafka(kafka) => Arc::new(Kafka::connect(kafka)?),
-        LogKind::Local { dir } => Arc::new(LocalLog::open(dir)?),
+        LogKind::Kafka(kafka) => Arc::new(Kafka::connect(kafka, clock)?),
+        LogKind::Local { dir } => Arc::new(LocalLog::open(dir, clock)?),
     })
 }
 

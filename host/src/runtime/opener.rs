@@ -3,11 +3,11 @@
 
 use super::worker::{Handle, Opened, Returned};
 use super::{Shared, plan};
-use crate::changelog::{Progress, Restore};
+use crate::changelog::{Progress, Restore, Step};
 use crate::config::settings::Start;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
-use crate::model::{Clock, Fault, TaskId, TopicPartition, Verdict};
+use crate::model::{Fault, TaskId, TopicPartition, Verdict};
 use crate::plugin::{Guest, GuestLine, GuestLog, Level};
 use crate::state::{self, Stores};
 use crate::task::{Input, Lease, Parts, ProcessorSpec};
@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Between two attempts at something that the cluster could not do just now.
 const RETRY: Duration = Duration::from_millis(200);
+/// How long a restore waits for the next records before it looks whether it was cancelled.
+const FETCH_WAIT: Duration = Duration::from_millis(200);
 
 /// A pool of threads that open tasks.
 #[derive(Clone)]
@@ -124,7 +126,8 @@ impl Openers {
         let queue = Arc::new(Mutex::new(queue));
         for index in 0..threads {
             let (tools, queue) = (tools.clone(), queue.clone());
-            let spawned = std::thread::Builder::new().name(format!("opener-{index}")).spawn(move || serve(&tools, &queue));
+            let spawned =
+                std::thread::Builder::new().name(format!("opener-{index}")).spawn(move || serve(&tools, &queue));
             spawned.map_err(|error| Fault::fatal("no-thread", format!("starting opener {index}: {error}")))?;
         }
         Ok(Openers { jobs })
@@ -166,12 +169,16 @@ impl Opening<'_> {
     /// Everything that may fail or take long. `None` where the job was cancelled.
     fn prepare(&self, sources: &[Box<dyn Source>]) -> Result<Option<Ready>, Fault> {
         let partitions: Vec<TopicPartition> = sources.iter().map(|source| source.partition().clone()).collect();
-        let Some(committed) = self.patiently("reading committed offsets", || self.job.inner.group.committed(&partitions))? else {
+        let Some(committed) =
+            self.patiently("reading committed offsets", || self.job.inner.group.committed(&partitions))?
+        else {
             return Ok(None);
         };
         let mut starts = Vec::new();
         for (partition, committed) in partitions.iter().zip(&committed) {
-            let Some(start) = self.patiently("finding the start", || self.start(partition, committed))? else { return Ok(None) };
+            let Some(start) = self.patiently("finding the start", || self.start(partition, committed))? else {
+                return Ok(None);
+            };
             starts.push((start, committed.offset.unwrap_or(-1)));
         }
         let stores = match self.stores()? {
@@ -250,13 +257,27 @@ impl Opening<'_> {
             Stores::wipe(&dir)?;
         }
         let mut stores = Stores::open(&dir, &job.spec.stores, &self.tools.stores, Arc::new(shared.clock))?;
-        let topics: Vec<TopicInfo> = job.spec.changelogs.iter().filter_map(|name| self.tools.topics.get(name).cloned()).collect();
-        let restore = Restore { log: &*shared.log, topics: &topics, partition: job.id.partition, clock: &shared.clock };
-        let mut report = |progress: &Progress| {
-            shared.health.impair(format!("task {}", job.id), format!("restoring: {progress}"));
-            !self.job.is_cancelled()
-        };
-        Ok(restore.run(&mut stores, &mut report)?.then_some(stores))
+        let changelogs: Vec<TopicPartition> =
+            job.spec.changelogs.iter().map(|name| TopicPartition::new(name.clone(), job.id.partition)).collect();
+        let mut restore = Restore::start(shared.log.clone(), &changelogs, &mut stores, Arc::new(shared.clock))?;
+        while !self.job.is_cancelled() {
+            if restore.step(&mut stores, FETCH_WAIT)? == Step::Done {
+                self.restored(&restore.progress());
+                return Ok(Some(stores));
+            }
+            shared.health.impair(format!("task {}", job.id), format!("restoring: {}", restore.progress()));
+            shared.restores.report(&job.id, restore.progress());
+        }
+        Ok(None)
+    }
+
+    fn restored(&self, progress: &Progress) {
+        let shared = &self.tools.shared;
+        shared.restores.done(&self.job.inner.id);
+        if progress.records > 0 {
+            let (records, rate) = (progress.records, progress.records_per_second as u64);
+            tracing::info!(task = %self.job.inner.id, records, rate, "restored from the changelog");
+        }
     }
 
     fn folder(&self) -> PathBuf {
@@ -272,7 +293,9 @@ impl Opening<'_> {
         let log = Arc::new(PluginLog { task: job.id.clone(), plugin: spec.component.manifest.name.clone() });
         let guest = Guest::new(spec.component.clone(), context, spec.limits.clone(), view, log);
         let inputs = self.inputs(sources, &ready.starts);
-        let find = |names: &mut dyn Iterator<Item = &Arc<str>>| names.filter_map(|name| tools.topics.get(name).cloned()).collect::<Vec<_>>();
+        let find = |names: &mut dyn Iterator<Item = &Arc<str>>| {
+            names.filter_map(|name| tools.topics.get(name).cloned()).collect::<Vec<_>>()
+        };
         let dead_letters = find(&mut std::iter::once(&spec.dead_letters)).remove(0);
         Opened {
             outputs: find(&mut spec.outputs.iter().map(|(_, topic)| topic)),
@@ -334,7 +357,8 @@ struct Ready {
 }
 
 fn deleted(partition: &TopicPartition, offset: i64, start: i64) -> Fault {
-    let message = format!("{partition}: the committed offset {offset} is before the first record that is still there ({start})");
+    let message =
+        format!("{partition}: the committed offset {offset} is before the first record that is still there ({start})");
     Fault::fatal("offset-deleted", message)
         .hint("retention has deleted unread records: raise it, and reset the group's offset to accept the loss")
 }

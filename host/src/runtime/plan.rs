@@ -3,6 +3,7 @@
 
 use crate::changelog;
 use crate::config::settings::{Application, Processor};
+use crate::metrics::ProcessorMetrics;
 use crate::model::log::{Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
 use crate::model::{Fault, ids};
@@ -96,6 +97,7 @@ impl<'a> Builder<'a> {
             limits: processor.limits.clone(),
             settings: processor.settings.to_string(),
             component,
+            metrics: ProcessorMetrics::new(&processor.name),
         })
     }
 
@@ -113,7 +115,8 @@ impl<'a> Builder<'a> {
     /// Partition count that all inputs share, and the largest record that any of them takes.
     fn partitions(&self, processor: &Processor, inputs: &[InputSpec]) -> Result<(i32, u64), Fault> {
         let infos: Vec<&TopicInfo> = inputs.iter().filter_map(|input| self.topics.get(&input.topic)).collect();
-        let (count, bytes) = infos.iter().fold((0, 0), |(n, b), info| (info.partitions.max(n), info.limits.max_message_bytes.max(b)));
+        let (count, bytes) =
+            infos.iter().fold((0, 0), |(n, b), info| (info.partitions.max(n), info.limits.max_message_bytes.max(b)));
         if infos.iter().all(|info| info.partitions == count) {
             return Ok((count, bytes));
         }
@@ -145,8 +148,8 @@ impl<'a> Builder<'a> {
     ) -> Result<Vec<Arc<str>>, Fault> {
         let mut topics = Vec::new();
         for store in &component.manifest.stores {
-            let name = ids::changelog_topic(&self.application.id, &processor.name, &store.name);
-            let topic = self.internal(changelog::spec(&name, partitions, input_bytes))?;
+            let (application, name) = (&self.application.id, &processor.name);
+            let topic = self.internal(changelog::spec(application, name, &store.name, partitions, input_bytes))?;
             if let Some(info) = self.topics.get(&topic) {
                 changelog::check(info, partitions)?;
             }
@@ -201,7 +204,10 @@ impl<'a> Builder<'a> {
         self.log.create_topic(&spec)?;
         let Some(info) = self.log.topic(&name)? else {
             // the cluster's metadata lags behind a creation: asked again by whoever retries the start
-            return Err(Fault::transient("topic-not-yet-there", format!("topic {name}: created, but not yet to be seen")));
+            return Err(Fault::transient(
+                "topic-not-yet-there",
+                format!("topic {name}: created, but not yet to be seen"),
+            ));
         };
         self.topics.insert(name, info);
         Ok(())
@@ -210,7 +216,12 @@ impl<'a> Builder<'a> {
 
 /// What a topic that `run` would create looks like.
 fn imagined(spec: &TopicSpec) -> TopicInfo {
-    TopicInfo { name: spec.name.clone(), id: String::new(), partitions: spec.partitions, limits: TopicLimits::with(&spec.properties) }
+    TopicInfo {
+        name: spec.name.clone(),
+        id: String::new(),
+        partitions: spec.partitions,
+        limits: TopicLimits::with(&spec.properties),
+    }
 }
 
 fn during(processor: &Processor, fault: Fault) -> Fault {
@@ -247,7 +258,8 @@ fn match_names(processor: &Processor, manifest: &Manifest) -> Result<(), Fault> 
 pub fn context(spec: &ProcessorSpec, partition: i32, topics: &HashMap<Arc<str>, TopicInfo>) -> Context {
     let inputs = spec.inputs.iter().map(|input| (input.name.clone(), input.topic.to_string())).collect();
     let outputs = spec.outputs.iter().map(|(name, topic)| (name.clone(), topic.to_string())).collect();
-    let sizes = spec.outputs.iter().filter_map(|(_, topic)| topics.get(topic)).map(|info| info.limits.max_message_bytes);
+    let sizes =
+        spec.outputs.iter().filter_map(|(_, topic)| topics.get(topic)).map(|info| info.limits.max_message_bytes);
     Context {
         application: spec.application.clone(),
         processor: spec.name.to_string(),

@@ -1,6 +1,6 @@
 //! SIGTERM and SIGINT: the first stops the host, a second one ends the process at once. And the grace: how long a stop may take.
 
-use super::Shared;
+use super::{Ending, Shared};
 use crate::model::{Clock, Fault};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,20 +17,25 @@ pub struct Signals {
 
 impl Signals {
     /// Listens from now on: a signal in the first milliseconds counts as well.
-    pub fn listen(shared: Arc<Shared>) -> Result<Signals, Fault> {
+    pub fn listen(ending: Arc<Ending>) -> Result<Signals, Fault> {
         let fail = |error: std::io::Error| Fault::fatal("no-signals", format!("listening for signals: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let guard = runtime.enter();
-        let (term, int) = (signal(SignalKind::terminate()).map_err(fail)?, signal(SignalKind::interrupt()).map_err(fail)?);
+        let (term, int) =
+            (signal(SignalKind::terminate()).map_err(fail)?, signal(SignalKind::interrupt()).map_err(fail)?);
         drop(guard);
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let listen = move || runtime.block_on(serve(&shared, (term, int), stopped));
+        let listen = move || runtime.block_on(serve(&ending, (term, int), stopped));
         std::thread::Builder::new().name("signals".into()).spawn(listen).map_err(fail)?;
         Ok(Signals { _stop: stop })
     }
 }
 
-async fn serve(shared: &Shared, (mut term, mut int): (Signal, Signal), mut stopped: tokio::sync::oneshot::Receiver<()>) {
+async fn serve(
+    ending: &Ending,
+    (mut term, mut int): (Signal, Signal),
+    mut stopped: tokio::sync::oneshot::Receiver<()>,
+) {
     let mut told = false;
     loop {
         // every branch is a receive that loses nothing when another one wins
@@ -45,7 +50,7 @@ async fn serve(shared: &Shared, (mut term, mut int): (Signal, Signal), mut stopp
         }
         told = true;
         tracing::info!("told to stop");
-        shared.ending.stop();
+        ending.stop();
     }
 }
 
@@ -63,7 +68,10 @@ impl Grace {
             while !done.load(Ordering::SeqCst) {
                 std::thread::park_timeout(Duration::from_millis(50));
                 if clock.monotonic() > end && !done.load(Ordering::SeqCst) {
-                    tracing::error!(?grace, "stopping takes longer than shutdown_grace; what is not committed is left to the restart");
+                    tracing::error!(
+                        ?grace,
+                        "stopping takes longer than shutdown_grace; what is not committed is left to the restart"
+                    );
                     std::process::exit(UNCLEAN);
                 }
             }

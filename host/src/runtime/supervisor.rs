@@ -7,7 +7,7 @@ use super::instance::StateFolder;
 use super::opener::{Openers, Tools};
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
-use super::{Health, Plan, Shared, open_log};
+use super::{Ending, Health, Plan, Restores, Shared, ShowRestore, open_log};
 use crate::config::Application;
 use crate::model::log::{GroupListener, GroupSpec, Member};
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict, ids};
@@ -15,16 +15,17 @@ use crate::plugin;
 use crate::state;
 use crate::task::ProcessorSpec;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How `run` is asked to run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct RunOptions {
     /// Ends once every input of every processor's group is worked off.
     pub until_idle: bool,
+    /// Shown how far restores are; for a person at a terminal.
+    pub show_restore: Option<ShowRestore>,
 }
 
 /// The supervisor's own pace.
@@ -34,82 +35,35 @@ const RETRY_START: Duration = Duration::from_secs(1);
 /// How long one poll of a group may last, and so how long a stop may go unnoticed by its thread.
 const GROUP_POLL: Duration = Duration::from_millis(100);
 
-/// Why and whether the host is ending. The first reason counts.
-#[derive(Default)]
-pub struct Ending {
-    reason: Mutex<Option<Fault>>,
-    stop: AtomicBool,
-    done: AtomicBool,
-}
-
-impl Ending {
-    /// Ends the host: what can be committed is, then it exits with this reason.
-    pub fn fail(&self, fault: Fault) {
-        let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        if reason.is_none() {
-            tracing::error!(code = fault.code, "{fault}");
-            *reason = Some(fault);
-        }
-        self.stop();
-    }
-
-    /// Ends the process at once: nothing in it can be trusted to let go of its partitions.
-    pub fn exit_now(&self, fault: Fault) -> ! {
-        tracing::error!(code = fault.code, "{fault}; exiting at once");
-        std::process::exit(1)
-    }
-
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
-    }
-
-    pub fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::SeqCst)
-    }
-
-    /// Workers are gone: the ticker may end.
-    fn done(&self) {
-        self.done.store(true, Ordering::SeqCst);
-    }
-
-    fn is_done(&self) -> bool {
-        self.done.load(Ordering::SeqCst)
-    }
-
-    fn reason(&self) -> Result<(), Fault> {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
-    }
-}
-
 /// Runs an application until it is told to stop, cannot go on, or (if asked) has nothing left to do.
 ///
 /// Start-up mistakes are returned before anything is changed; a cluster that is away is waited for, with health saying so.
 pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let clock = SystemClock::default();
     let folder = StateFolder::open(&application.state_dir, &clock)?;
-    let log = open_log(&application)?;
-    let health = Health::default();
+    let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
+    let _signals = Signals::listen(ending.clone())?;
+    let Some(log) = patiently(&health, &ending, || open_log(&application))? else { return Ok(()) };
     let instance = folder.instance.clone();
-    let shared = Arc::new(Shared { application, log, clock, health, instance, ending: Ending::default() });
-    let signals = Signals::listen(shared.clone())?;
-    let result = match start(&shared) {
-        Ok(Some(host)) => host.supervise(&options),
-        Ok(None) => Ok(()),
-        Err(fault) => Err(fault),
-    };
-    drop(signals);
-    drop(folder);
-    result
+    let restores = Restores::new(options.show_restore);
+    let shared = Arc::new(Shared { application, log, clock, health, restores, instance, ending });
+    match start(&shared)? {
+        Some(host) => host.supervise(options.until_idle),
+        None => Ok(()),
+    }
 }
 
 /// Starts everything. `None` where the host was told to stop before it was up.
 fn start(shared: &Arc<Shared>) -> Result<Option<Host>, Fault> {
-    let Some(plan) = patiently(shared, || Plan::make(&shared.application, &*shared.log))? else { return Ok(None) };
+    let Some(plan) = patiently(&shared.health, &shared.ending, || Plan::make(&shared.application, &*shared.log))?
+    else {
+        return Ok(None);
+    };
     let registry = Arc::new(Registry::default());
     let mut workers = Vec::new();
     for index in 0..shared.application.workers {
         let start = || worker::start(shared.clone(), index, registry.clone() as Arc<dyn Reopen>);
-        let Some(worker) = patiently(shared, start)? else { return Ok(None) };
+        let Some(worker) = patiently(&shared.health, &shared.ending, start)? else { return Ok(None) };
         workers.push(worker);
     }
     shared.health.clear(START);
@@ -119,7 +73,8 @@ fn start(shared: &Arc<Shared>) -> Result<Option<Host>, Fault> {
     let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
     let tools = Arc::new(Tools { shared: shared.clone(), topics, stores });
     let openers = Openers::start(tools, shared.application.workers.max(2))?;
-    let mut host = Host { shared: shared.clone(), workers: handles, threads, groups: Vec::new(), assignments: Vec::new(), ticker };
+    let mut host =
+        Host { shared: shared.clone(), workers: handles, threads, groups: Vec::new(), assignments: Vec::new(), ticker };
     for (shift, spec) in processors.into_iter().enumerate() {
         let assignment = Assignment::new(shared.clone(), spec, (host.workers.clone(), shift), openers.clone());
         host.assignments.push(assignment);
@@ -135,13 +90,17 @@ fn start(shared: &Arc<Shared>) -> Result<Option<Host>, Fault> {
 const START: &str = "start";
 
 /// Repeats what a cluster could not serve just now, until it succeeds or the host is told to stop.
-fn patiently<T>(shared: &Shared, mut attempt: impl FnMut() -> Result<T, Fault>) -> Result<Option<T>, Fault> {
-    while !shared.ending.is_stopping() {
+fn patiently<T>(
+    health: &Health,
+    ending: &Ending,
+    mut attempt: impl FnMut() -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    while !ending.is_stopping() {
         match attempt() {
             Ok(value) => return Ok(Some(value)),
             Err(fault) if fault.verdict == Verdict::Transient => {
-                shared.health.impair(START, fault.to_string());
-                shared.health.say_changes();
+                health.impair(START, fault.to_string());
+                health.say_changes();
                 std::thread::park_timeout(RETRY_START);
             }
             Err(fault) => return Err(fault),
@@ -218,12 +177,13 @@ struct Host {
 }
 
 impl Host {
-    fn supervise(self, options: &RunOptions) -> Result<(), Fault> {
-        let mut idle = options.until_idle.then(IdleCheck::default);
+    fn supervise(self, until_idle: bool) -> Result<(), Fault> {
+        let mut idle = until_idle.then(IdleCheck::default);
         while !self.shared.ending.is_stopping() {
             std::thread::park_timeout(PACE);
             self.watch();
             self.shared.health.say_changes();
+            self.shared.restores.show();
             if idle.as_mut().is_some_and(|check| check.look(&self.shared, &self.assignments)) {
                 tracing::info!("every input is worked off");
                 self.shared.ending.stop();
@@ -275,7 +235,8 @@ struct Registry {
 
 impl Registry {
     fn fill(&self, assignments: &[Arc<Assignment>]) {
-        let by_name = assignments.iter().map(|assignment| (assignment.spec().name.clone(), assignment.clone())).collect();
+        let by_name =
+            assignments.iter().map(|assignment| (assignment.spec().name.clone(), assignment.clone())).collect();
         let _ = self.assignments.set(by_name);
     }
 }

@@ -238,7 +238,9 @@ impl Worker {
                 self.abort();
                 Ok(())
             }
-            Err(CommitError::Lost(task)) => Err(Fault::transient("partition-lost", format!("task {task}: its partition was lost"))),
+            Err(CommitError::Lost(task)) => {
+                Err(Fault::transient("partition-lost", format!("task {task}: its partition was lost")))
+            }
         };
         (0..self.tasks.len()).for_each(|index| self.watch(index));
         outcome
@@ -399,7 +401,8 @@ impl Worker {
     }
 
     fn routes(&mut self, opened: &Opened) -> Result<Routes, Fault> {
-        let mut resolve = |infos: &[TopicInfo]| infos.iter().map(|info| self.outbox.resolve(info)).collect::<Result<Vec<_>, _>>();
+        let mut resolve =
+            |infos: &[TopicInfo]| infos.iter().map(|info| self.outbox.resolve(info)).collect::<Result<Vec<_>, _>>();
         let (outputs, changelogs) = (resolve(&opened.outputs)?, resolve(&opened.changelogs)?);
         Ok(Routes { outputs, changelogs, dead_letters: self.outbox.resolve(&opened.dead_letters)? })
     }
@@ -425,7 +428,8 @@ impl Worker {
     }
 
     fn close(&mut self, ids: &[TaskId]) -> Vec<(TaskId, Returned)> {
-        let (gone, kept): (Vec<Task>, Vec<Task>) = std::mem::take(&mut self.tasks).into_iter().partition(|t| ids.contains(&t.id));
+        let (gone, kept): (Vec<Task>, Vec<Task>) =
+            std::mem::take(&mut self.tasks).into_iter().partition(|t| ids.contains(&t.id));
         self.tasks = kept;
         gone.into_iter().map(|task| (task.id.clone(), task.close())).collect()
     }

@@ -1,7 +1,7 @@
 //! Taking a call's effects: bounds checked, writes staged, emits and dead letters handed to the log, each traced to its record.
 
 use super::{Outbox, Task};
-use crate::delivery::{DeadLetter, Source};
+use crate::delivery::{DeadLetter, Source, counted_as};
 use crate::model::log::Origin;
 use crate::model::{Batch, Failure, Fault, HeadersRef, Progress, RecordRef};
 
@@ -38,8 +38,8 @@ impl Task {
 
     /// Takes the effects of the first `done` entries: writes into the overlay, emits and dead letters to the log.
     pub(super) fn accept(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
-        self.tally.records_in += u64::from(progress.done);
-        self.tally.bytes_in += batch.bytes() as u64;
+        self.tally.traffic.records_in += u64::from(progress.done);
+        self.tally.traffic.bytes_in += batch.bytes() as u64;
         if let Some(mut stores) = self.stores() {
             stores.stage(&progress.effects.writes, |entry| self.origin(batch, entry));
         }
@@ -50,10 +50,13 @@ impl Task {
     fn emit(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
         for emit in progress.effects.emits.iter() {
             let record = RecordRef { timestamp: time_of(batch, emit.entry, emit.record.timestamp), ..emit.record };
+            self.tally.traffic.timestamps_rewritten += u64::from(record.timestamp == 0);
             let origin = self.origin(batch, emit.entry);
             out.send(self.routes.outputs[emit.output as usize], None, record, origin)?;
         }
-        self.tally.records_out += progress.effects.emits.len() as u64;
+        let emits = &progress.effects.emits;
+        self.tally.traffic.records_out += emits.len() as u64;
+        self.tally.traffic.bytes_out += (emits.keys.bytes.len() + emits.values.bytes.len()) as u64;
         Ok(())
     }
 
@@ -72,7 +75,7 @@ impl Task {
 
     /// Makes a dead letter of the only record of `batch`.
     pub(super) fn bury(&mut self, batch: &Batch, failure: &Failure, out: &mut Outbox, now: i64) -> Result<(), Fault> {
-        self.tally.records_in += 1;
+        self.tally.traffic.records_in += 1;
         batch.iter().take(1).try_for_each(|(_, record)| self.letter(batch, (0, record), failure, (&mut *out, now)))
     }
 
@@ -96,7 +99,7 @@ impl Task {
         if out.check(to, &letter_ref(&letter), now).is_err() {
             letter.timestamp = NO_TIMESTAMP;
         }
-        self.tally.dead_letters += 1;
+        *self.tally.dead_letters.entry(counted_as(&failure.code)).or_default() += 1;
         out.send(to, None, letter_ref(&letter), origin)
     }
 

@@ -1,7 +1,6 @@
 //! The commit: one transaction over all tasks of a worker, then one write batch per store. The order is the promise.
 
 use super::{Outbox, State, Task};
-use crate::changelog;
 use crate::model::failpoint::hit;
 use crate::model::log::{Group, OffsetCommit, Refusal};
 use crate::model::{Fault, TaskId, Verdict};
@@ -53,9 +52,7 @@ impl Task {
     fn log_changes(&self, out: &mut Outbox, now: i64) -> Result<(), Fault> {
         let Some(stores) = self.stores() else { return Ok(()) };
         for (store, &topic) in self.routes.changelogs.iter().enumerate() {
-            for change in stores.overlay(store) {
-                out.send(topic, Some(self.id.partition), changelog::record(&change, now), change.origin)?;
-            }
+            out.log_changes(&stores, store, (topic, self.id.partition), now)?;
         }
         Ok(())
     }

@@ -35,7 +35,8 @@ pub enum Next {
 
 impl Intake {
     pub fn new(inputs: Vec<Input>) -> Intake {
-        let lane = |input: Input| Lane { start: input.offset().offset, input, pending: None, excluded: BTreeMap::new() };
+        let lane =
+            |input: Input| Lane { start: input.offset().offset, input, pending: None, excluded: BTreeMap::new() };
         Intake { inputs: inputs.into_iter().map(lane).collect(), turn: 0, spare: Batch::default() }
     }
 
@@ -113,7 +114,8 @@ impl Intake {
     /// What became of a commit whose outcome is unknown, from the group's committed offsets in the order of [`Intake::partitions`]:
     /// `Some(true)` committed, `Some(false)` aborted, `None` neither, so that nothing here can be believed.
     pub fn resolve(&self, committed: &[Committed]) -> Option<bool> {
-        let pairs = || self.inputs.iter().map(|lane| &lane.input).zip(committed).filter(|(input, _)| input.has_progress());
+        let pairs =
+            || self.inputs.iter().map(|lane| &lane.input).zip(committed).filter(|(input, _)| input.has_progress());
         let now = |found: &Committed| found.offset.unwrap_or(-1);
         if pairs().all(|(input, found)| now(found) == input.offset().offset) {
             return Some(true);
@@ -144,7 +146,8 @@ impl Lane {
             Some(pending) => pending,
             None => {
                 batch.clear();
-                (batch.input, batch.partition, batch.now) = (index as u32, self.input.partition().partition as u32, now);
+                (batch.input, batch.partition, batch.now) =
+                    (index as u32, self.input.partition().partition as u32, now);
                 self.input.fetch(&mut batch, limit)?;
                 batch
             }

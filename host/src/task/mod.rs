@@ -18,12 +18,14 @@ pub use outbox::{OutTopic, Outbox};
 pub use spec::{InputSpec, Lease, ProcessorSpec, Routes};
 pub use step::Step;
 
+use crate::metrics::Traffic;
 use crate::model::log::{Committed, Group, Source};
 use crate::model::{Fault, TaskId, TopicPartition};
 use crate::plugin::{Call, Guest};
 use crate::state::Stores;
 use intake::Intake;
 use pacing::Pacing;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -53,12 +55,11 @@ pub struct Task {
 }
 
 /// What a task has done since its last commit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    pub records_in: u64,
-    pub bytes_in: u64,
-    pub records_out: u64,
-    pub dead_letters: u64,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    traffic: Traffic,
+    /// By code, as metrics know them.
+    dead_letters: BTreeMap<&'static str, u64>,
 }
 
 /// A call in flight, and when it began on the monotonic clock.
@@ -175,7 +176,10 @@ impl Task {
     pub fn close(self) -> Vec<Box<dyn Source>> {
         // the call and the guest read the stores: they go first, so that the stores are this task's alone
         drop((self.call, self.guest));
-        let stores = self.stores.and_then(Arc::into_inner).map(|stores| stores.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let stores = self
+            .stores
+            .and_then(Arc::into_inner)
+            .map(|stores| stores.into_inner().unwrap_or_else(PoisonError::into_inner));
         if let Some(Err(fault)) = stores.map(Stores::close) {
             // nothing is lost: the store reopens older, and its changelog brings back the rest
             tracing::warn!(task = %self.id, %fault, "closing the stores");
@@ -193,7 +197,9 @@ impl Task {
     }
 
     fn count(&mut self) {
-        self.tally = Tally::default();
+        let Tally { traffic, dead_letters } = std::mem::take(&mut self.tally);
+        self.spec.metrics.committed(traffic);
+        dead_letters.into_iter().for_each(|(code, count)| self.spec.metrics.dead_letters(code, count));
     }
 
     fn stores(&self) -> Option<MutexGuard<'_, Stores>> {

@@ -1,7 +1,9 @@
 //! A worker's open transaction as its tasks see it: topics resolved once, bounds checked before producing, bytes counted.
 
+use crate::changelog;
 use crate::model::log::{Group, OffsetCommit, Origin, Producer, Refusal, TopicInfo, TopicLimits, TopicRef};
 use crate::model::{Failure, Fault, RecordRef};
+use crate::state::Stores;
 use std::sync::Arc;
 
 /// A topic that this outbox has resolved. Stays valid when the producer is replaced.
@@ -69,10 +71,21 @@ impl Outbox {
     }
 
     /// Hands a record to the log, and opens the transaction where none is.
-    pub fn send(&mut self, to: OutTopic, partition: Option<i32>, record: RecordRef<'_>, origin: Origin) -> Result<(), Fault> {
+    pub fn send(
+        &mut self,
+        to: OutTopic,
+        partition: Option<i32>,
+        record: RecordRef<'_>,
+        origin: Origin,
+    ) -> Result<(), Fault> {
         self.producer.begin()?;
         self.bytes += payload(&record);
         self.producer.send(self.topics[to.0].to, partition, record, origin)
+    }
+
+    /// Sends a store's changes to its changelog, one record per changed key. `now` is in wall-clock milliseconds.
+    pub fn log_changes(&mut self, stores: &Stores, store: usize, to: (OutTopic, i32), now: i64) -> Result<(), Fault> {
+        changelog::produce(stores, store, &mut *self.producer, (self.topics[to.0.0].to, to.1), now)
     }
 
     /// Bytes handed over since the last commit.

@@ -3,6 +3,7 @@
 use super::OutTopic;
 use crate::config::Limits;
 use crate::config::settings::Start;
+use crate::metrics::ProcessorMetrics;
 use crate::model::manifest::StoreSpec;
 use crate::plugin::Component;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub struct ProcessorSpec {
     /// The settings table as JSON.
     pub settings: String,
     pub component: Arc<Component>,
+    pub metrics: ProcessorMetrics,
 }
 
 #[derive(Clone, Debug)]

@@ -45,7 +45,8 @@ impl Task {
             Next::Failed(batch, failure) => self.fail(batch, Cause::Refused(failure), out, clock),
             Next::Call(batch) => {
                 let records = batch.len();
-                let call = if self.pacing.is_hunting() { self.guest.rerun(batch, now) } else { self.guest.call(batch, now) };
+                let call =
+                    if self.pacing.is_hunting() { self.guest.rerun(batch, now) } else { self.guest.call(batch, now) };
                 self.advance(Running { call, since: now, records }, out, clock)
             }
         }
@@ -58,6 +59,7 @@ impl Task {
         };
         match result {
             Ok(progress) => {
+                self.spec.metrics.called(clock.monotonic().saturating_sub(running.since));
                 self.pacing.clean(progress.done as usize, clock.monotonic().saturating_sub(running.since));
                 self.came_back(batch, progress, out, clock)
             }
@@ -65,7 +67,13 @@ impl Task {
         }
     }
 
-    fn came_back(&mut self, batch: Batch, mut progress: Progress, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
+    fn came_back(
+        &mut self,
+        batch: Batch,
+        mut progress: Progress,
+        out: &mut Outbox,
+        clock: &dyn Clock,
+    ) -> Result<Step, Fault> {
         if let Some((entry, failure)) = self.breach(&batch, &progress, out, clock.wall_ms()) {
             // the effects of later entries may build on the guilty one's: all are dropped, and the call is made again without it
             self.refuse_entry(&batch, entry, failure);
@@ -89,7 +97,13 @@ impl Task {
     }
 
     /// Accepts the first `done` records and decides about the next one.
-    fn rest(&mut self, batch: Batch, done: usize, cause: Cause, with: (&mut Outbox, &dyn Clock)) -> Result<Step, Fault> {
+    fn rest(
+        &mut self,
+        batch: Batch,
+        done: usize,
+        cause: Cause,
+        with: (&mut Outbox, &dyn Clock),
+    ) -> Result<Step, Fault> {
         let failed = batch.slice(done..done + 1);
         let later = batch.slice(done + 1..batch.len());
         self.intake.accept(batch.slice(0..done), done);
@@ -125,8 +139,15 @@ impl Task {
     }
 
     /// A call that did not come back whole. `with`: its records, and the outbox.
-    fn broke(&mut self, batch: Batch, fault: CallFault, with: (usize, &mut Outbox), clock: &dyn Clock) -> Result<Step, Fault> {
+    fn broke(
+        &mut self,
+        batch: Batch,
+        fault: CallFault,
+        with: (usize, &mut Outbox),
+        clock: &dyn Clock,
+    ) -> Result<Step, Fault> {
         let (records, out) = with;
+        self.spec.metrics.guest_fault(fault.code());
         self.guest.reset();
         if let CallFault::Host(fault) = fault {
             self.intake.put_back(batch);
@@ -140,7 +161,11 @@ impl Task {
         }
         if records > 1 {
             tracing::debug!(task = %self.id, code = fault.code(), records, "a call broke; looking for the record that did it");
-            if is_size(&fault) { self.pacing.halve(records) } else { self.pacing.isolate(records) }
+            if is_size(&fault) {
+                self.pacing.halve(records)
+            } else {
+                self.pacing.isolate(records)
+            }
             self.intake.put_back(batch);
             return Ok(Step::Worked);
         }

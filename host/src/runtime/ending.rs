@@ -1,0 +1,53 @@
+//! Whether the host is ending, and why.
+
+use crate::model::Fault;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Why and whether the host is ending. The first reason counts.
+#[derive(Default)]
+pub struct Ending {
+    reason: Mutex<Option<Fault>>,
+    stop: AtomicBool,
+    done: AtomicBool,
+}
+
+impl Ending {
+    /// Ends the host: what can be committed is, then it exits with this reason.
+    pub fn fail(&self, fault: Fault) {
+        let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if reason.is_none() {
+            tracing::error!(code = fault.code, "{fault}");
+            *reason = Some(fault);
+        }
+        self.stop();
+    }
+
+    /// Ends the process at once: nothing in it can be trusted to let go of its partitions.
+    pub fn exit_now(&self, fault: Fault) -> ! {
+        tracing::error!(code = fault.code, "{fault}; exiting at once");
+        std::process::exit(1)
+    }
+
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Workers are gone: the ticker may end.
+    pub fn done(&self) {
+        self.done.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.done.load(Ordering::SeqCst)
+    }
+
+    /// Why it ended, once.
+    pub fn reason(&self) -> Result<(), Fault> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,57 @@
+//! How far the restores of this host are, all tasks together, for whoever shows it.
+
+use crate::changelog::Progress;
+use crate::model::TaskId;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Shown how far restores are: the sum while anything restores, else `None`.
+pub type ShowRestore = Box<dyn Fn(Option<RestoreProgress>) + Send + Sync>;
+
+/// Restores under way.
+pub struct Restores {
+    show: Option<ShowRestore>,
+    tasks: Mutex<BTreeMap<TaskId, Progress>>,
+}
+
+/// The sum over all tasks that are restoring.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RestoreProgress {
+    pub tasks: usize,
+    /// Changelog offsets passed, and to pass.
+    pub done: u64,
+    pub target: u64,
+    pub records_per_second: f64,
+}
+
+impl Restores {
+    /// `show` is called from the supervisor at its pace.
+    pub fn new(show: Option<ShowRestore>) -> Restores {
+        Restores { show, tasks: Mutex::default() }
+    }
+
+    pub fn report(&self, task: &TaskId, progress: Progress) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(task.clone(), progress);
+    }
+
+    pub fn done(&self, task: &TaskId) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+    }
+
+    pub fn show(&self) {
+        if let Some(show) = &self.show {
+            show(self.sum());
+        }
+    }
+
+    fn sum(&self) -> Option<RestoreProgress> {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sum = RestoreProgress { tasks: tasks.len(), ..RestoreProgress::default() };
+        for progress in tasks.values() {
+            sum.done += progress.done;
+            sum.target += progress.target;
+            sum.records_per_second += progress.records_per_second;
+        }
+        (sum.tasks > 0).then_some(sum)
+    }
+}
