@@ -4,6 +4,12 @@
 //! Components come from the folder `PELTON_PLUGINS` (default: `bin/plugins` of the workspace); one that is missing is skipped.
 //! The throughput line is records: its inverse is the cost of one.
 
+#![allow(
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a benchmark says what is missing, and stops at what is wrong"
+)]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pelton::config::Limits;
 use pelton::model::manifest::Context;

@@ -121,7 +121,7 @@ fn breach(error: &wasmtime::Error, data: &Data) -> Option<Breach> {
         let bound = super::engine::WASM_STACK as u64;
         return Some(Breach { limit: Limit::Stack, asked: bound, bound });
     }
-    is_too_much_output(error).then(|| Breach { limit: Limit::Output, asked: 0, bound: data.output_bytes })
+    is_too_much_output(error).then_some(Breach { limit: Limit::Output, asked: 0, bound: data.output_bytes })
 }
 
 /// The one error that has no public type in wasmtime 48 (`HostcallFuelExhausted`): told by its text. The test
