@@ -71,7 +71,7 @@ scenarios: setup-test build guests test-binary
 	PELTON_FULL=$(FULL) $(CARGO) test --release --test all -- --test-threads $(TEST_THREADS) --nocapture $(ONLY)
 
 bench: setup-test build
-	$(CARGO) bench -p pelton
+	$(CARGO) bench --bench '*'
 
 lint:
 	@scripts/setup build

@@ -8,9 +8,17 @@ pub fn hit(name: &str) {
         fail::fail_point!(name, |_| Some(()));
         None
     }
+    arm();
     if check(name).is_some() {
         std::process::abort();
     }
+}
+
+/// The `fail` crate reads the environment only when a scenario is set up, and forgets it when the scenario is dropped.
+#[cfg(feature = "failpoints")]
+fn arm() {
+    static ARMED: std::sync::Once = std::sync::Once::new();
+    ARMED.call_once(|| std::mem::forget(fail::FailScenario::setup()));
 }
 
 #[cfg(not(feature = "failpoints"))]
