@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 
 use pelton_bindings_transform::pelton::plugin::diagnostics;
-use pelton_bindings_transform::pelton::plugin::types::{Batch, Column, Effects, Emits, Ending, Headers, Progress, Writes};
+use pelton_bindings_transform::pelton::plugin::types::{
+    Batch, Column, Effects, Emits, Ending, Headers, Progress, Writes,
+};
 use serde::de::DeserializeOwned;
 
 use crate::call::{Core, Names};
@@ -63,7 +65,7 @@ macro_rules! aggregate {
 macro_rules! export_plugin {
     ($plugin:ty, $world:ident) => {
         const _: () = {
-            use $crate::bindings::$world::exports::pelton::plugin::{$world as world, lifecycle};
+            use $crate::bindings::$world::exports::pelton::plugin::{lifecycle, $world as world};
 
             ::std::thread_local! {
                 static PLUGIN: $crate::guest::Slot<$plugin> = const { ::std::cell::RefCell::new(None) };
@@ -73,7 +75,8 @@ macro_rules! export_plugin {
 
             impl lifecycle::Guest for Component {
                 fn describe() -> lifecycle::Manifest {
-                    let package = $crate::guest::Package { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
+                    let package =
+                        $crate::guest::Package { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
                     $crate::guest::$world::describe::<$plugin, _>(package)
                 }
 
@@ -88,7 +91,11 @@ macro_rules! export_plugin {
                 }
             }
 
-            $crate::bindings::$world::export!(Component with_types_in $crate::bindings::$world);
+            // Names of exports are no names for a native linker; a native build is for tests and checks.
+            #[cfg(target_arch = "wasm32")]
+    $crate::bindings::$world::export!(Component with_types_in $crate::bindings::$world);
+            #[cfg(not(target_arch = "wasm32"))]
+            const _: Component = Component;
         };
     };
 }
@@ -204,7 +211,8 @@ impl Host for StateImport {
 /// Reads the settings; a table that the application left out is an empty one.
 fn settings<S: DeserializeOwned>(json: &str) -> Result<S, String> {
     let json = if matches!(json.trim(), "" | "null") { "{}" } else { json };
-    serde_json::from_str(json).map_err(|error| format!("settings of the processor do not fit the plugin: {}", chain(&error)))
+    serde_json::from_str(json)
+        .map_err(|error| format!("settings of the processor do not fit the plugin: {}", chain(&error)))
 }
 
 /// Finds what was declared among what the application binds.
@@ -245,16 +253,17 @@ fn bind_outputs(declaration: &Declaration, setup: &Setup) -> Result<Vec<(String,
     }
     let found = declaration.outputs.iter().chain(others).map(|name| {
         let number = number_of(&bound, name);
-        number.map(|number| (name.clone(), number)).ok_or_else(|| format!("the application names no topic for output `{name}`"))
+        number
+            .map(|number| (name.clone(), number))
+            .ok_or_else(|| format!("the application names no topic for output `{name}`"))
     });
     found.collect()
 }
 
 fn bind_stores(declaration: &Declaration, scope: Scope, bound: &[String]) -> Result<Vec<u32>, String> {
     let declared = declaration.stores.iter().filter(|store| store.scope == scope);
-    let found = declared.map(|store| {
-        number_of(bound, &store.name).ok_or_else(|| format!("the host offers no store `{}`", store.name))
-    });
+    let found = declared
+        .map(|store| number_of(bound, &store.name).ok_or_else(|| format!("the host offers no store `{}`", store.name)));
     found.collect()
 }
 

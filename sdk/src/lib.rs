@@ -4,37 +4,37 @@
 //! The host calls with a batch of records as columns; the SDK walks it, fetches state in bulk, keeps the call's own
 //! writes in view, and undoes what a rejected record did. Effects of a record are all or nothing.
 
-/// Entries of a column: byte strings laid end to end, null as length -1.
-mod column;
+/// The walk over a batch.
+mod call;
 /// Typed values of a store.
 pub mod codec;
-/// What a record's failure means: reject, retry or stop.
-mod error;
-/// One input record, borrowed from its batch.
-mod record;
+/// Entries of a column: byte strings laid end to end, null as length -1.
+mod column;
+/// What a plugin may do while it handles a record.
+mod context;
 /// The one place where a plugin says what it reads, writes and keeps.
 mod declaration;
 /// Emits of a call, and the builder of one emit.
 mod emit;
-/// Ids and random numbers that a replay repeats.
-mod identity;
+/// What a record's failure means: reject, retry or stop.
+mod error;
+/// The component's exports, in terms of the rest.
+#[doc(hidden)]
+pub mod guest;
 /// What the SDK needs of the host to serve state.
 mod host;
+/// Ids and random numbers that a replay repeats.
+mod identity;
+/// Log lines to the host.
+pub mod log;
+/// The traits that a plugin implements.
+mod plugin;
+/// One input record, borrowed from its batch.
+mod record;
 /// State of a call: what was fetched, with the call's own writes on top.
 mod state;
 /// Typed handles of stores.
 mod store;
-/// What a plugin may do while it handles a record.
-mod context;
-/// The walk over a batch.
-mod call;
-/// The traits that a plugin implements.
-mod plugin;
-/// Log lines to the host.
-pub mod log;
-/// The component's exports, in terms of the rest.
-#[doc(hidden)]
-pub mod guest;
 #[cfg(test)]
 mod tests;
 
@@ -59,7 +59,7 @@ pub mod bindings {
 /// What most plugins need, in one import.
 pub mod prelude {
     pub use crate::{
-        Aggregate, Context, Declaration, Error, Input, Json, KeyStore, Null, Outcome, Output, PartitionStore, Postcard, Record,
-        Scan, StatefulDeclaration, Transform,
+        Aggregate, Context, Declaration, Error, Input, Json, KeyStore, Null, Outcome, Output, PartitionStore, Postcard,
+        Record, Scan, StatefulDeclaration, Transform,
     };
 }

@@ -91,7 +91,8 @@ impl<'a> Record<'a> {
 
     /// The value as UTF-8. Rejected with `null-value` or `invalid-utf8`.
     pub fn text(&self) -> Result<&'a str, Error> {
-        std::str::from_utf8(self.required()?).map_err(|error| Error::reject("invalid-utf8", format!("value is no UTF-8 text: {error}")))
+        std::str::from_utf8(self.required()?)
+            .map_err(|error| Error::reject("invalid-utf8", format!("value is no UTF-8 text: {error}")))
     }
 
     /// The value as JSON. Rejected with `null-value` or `invalid-json`.
@@ -109,7 +110,11 @@ impl<'a> Record<'a> {
 impl fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let position = (self.partition(), self.offset());
-        f.debug_struct("Record").field("position", &position).field("key", &self.key).field("value", &self.value).finish_non_exhaustive()
+        f.debug_struct("Record")
+            .field("position", &position)
+            .field("key", &self.key)
+            .field("value", &self.value)
+            .finish_non_exhaustive()
     }
 }
 

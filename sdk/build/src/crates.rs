@@ -88,7 +88,14 @@ pub(crate) fn compile(toolchain: &Toolchain, guest: &Guest, options: &Options) -
 
 fn command(toolchain: &Toolchain, guest: &Guest, options: &Options) -> Command {
     let mut command = toolchain.cargo();
-    command.args(["build", "--lib", "--profile=plugin", "--message-format=json-render-diagnostics", "--target", TARGET]);
+    command.args([
+        "build",
+        "--lib",
+        "--profile=plugin",
+        "--message-format=json-render-diagnostics",
+        "--target",
+        TARGET,
+    ]);
     command.arg("--manifest-path").arg(&guest.manifest);
     command.arg("--target-dir").arg(options.target_dir.clone().unwrap_or_else(default_target_dir));
     let debug = if options.lines { LINES } else { NAMES };

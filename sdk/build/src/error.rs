@@ -48,7 +48,9 @@ pub enum BuildError {
         name: String,
     },
     /// The module is no plugin.
-    #[error("module of `{name}` cannot be made a component: {reason}; a plugin calls `pelton_sdk::transform!` or `aggregate!` once")]
+    #[error(
+        "module of `{name}` cannot be made a component: {reason}; a plugin calls `pelton_sdk::transform!` or `aggregate!` once"
+    )]
     Component {
         /// The crate.
         name: String,

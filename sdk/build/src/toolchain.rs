@@ -40,7 +40,9 @@ pub fn find_toolchain(options: &Options, report: &mut dyn FnMut(&str)) -> Result
             continue;
         }
         report(&format!("no compiler for {TARGET} yet; running `{step}`"));
-        if run(step) && let Some(found) = present() {
+        if run(step)
+            && let Some(found) = present()
+        {
             return Ok(found);
         }
         tried.push_str(&format!("; `{step}` did not help"));
@@ -114,7 +116,12 @@ fn clean(mut command: Command) -> Command {
 fn run(step: &str) -> bool {
     let mut words = step.split(' ');
     let Some(program) = words.next() else { return false };
-    Command::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+    Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 fn is_root() -> bool {

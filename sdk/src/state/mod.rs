@@ -97,7 +97,8 @@ impl State {
 
     /// Ends the call: each key that was written, once.
     pub(crate) fn take(&mut self) -> Writes {
-        let count = self.keyed.iter().map(Keyed::written).sum::<usize>() + self.partition.iter().map(Partition::written).sum::<usize>();
+        let count = self.keyed.iter().map(Keyed::written).sum::<usize>()
+            + self.partition.iter().map(Partition::written).sum::<usize>();
         let mut writes = Writes {
             entries: Vec::with_capacity(count),
             stores: Vec::with_capacity(count),

@@ -73,7 +73,12 @@ pub(crate) type RawPage = Page<Vec<u8>>;
 type Table = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Runs a scan over the host's store and the call's own writes.
-pub(crate) fn run(host: &dyn Host, store: u32, over: &BTreeMap<Vec<u8>, Written>, scan: &Scan) -> Result<RawPage, Error> {
+pub(crate) fn run(
+    host: &dyn Host,
+    store: u32,
+    over: &BTreeMap<Vec<u8>, Written>,
+    scan: &Scan,
+) -> Result<RawPage, Error> {
     let mut page = RawPage { entries: Vec::new(), more: false };
     let mut bytes = 0usize;
     let (mut start, mut end) = (scan.start.clone(), scan.end.clone());
@@ -113,7 +118,9 @@ fn fetch(host: &dyn Host, store: u32, scan: &Scan) -> Result<(Table, Option<Vec<
     match (more, last) {
         (false, _) => Ok((pairs.into_iter().collect(), None)),
         (true, Some(last)) => Ok((pairs.into_iter().collect(), Some(last))),
-        (true, None) => Err(Error::stop("state-scan", "host answered a scan with an empty page and says that more follow")),
+        (true, None) => {
+            Err(Error::stop("state-scan", "host answered a scan with an empty page and says that more follow"))
+        }
     }
 }
 

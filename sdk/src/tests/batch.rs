@@ -54,7 +54,12 @@ pub(crate) fn core(key_stores: u32, partition_stores: u32) -> Core {
 pub(crate) fn emits(progress: &Progress) -> Vec<String> {
     let emits = &progress.effects.emits;
     let fields = column::fields(&emits.keys).zip(column::fields(&emits.values));
-    emits.entries.iter().zip(fields).map(|(entry, (key, value))| format!("{entry}:{}={}", text(key), text(value))).collect()
+    emits
+        .entries
+        .iter()
+        .zip(fields)
+        .map(|(entry, (key, value))| format!("{entry}:{}={}", text(key), text(value)))
+        .collect()
 }
 
 /// Writes as `entry:store:key=value`, null as `-`, sorted.
@@ -62,7 +67,9 @@ pub(crate) fn writes(progress: &Progress) -> Vec<String> {
     let writes = &progress.effects.writes;
     let fields = column::fields(&writes.keys).zip(column::fields(&writes.values));
     let places = writes.entries.iter().zip(&writes.stores);
-    let lines = places.zip(fields).map(|((entry, store), (key, value))| format!("{entry}:{store}:{}={}", text(key), text(value)));
+    let lines = places
+        .zip(fields)
+        .map(|((entry, store), (key, value))| format!("{entry}:{store}:{}={}", text(key), text(value)));
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
     lines
@@ -74,5 +81,5 @@ pub(crate) fn rejected(progress: &Progress) -> Vec<String> {
 }
 
 fn text(field: Option<&[u8]>) -> String {
-    field.map_or("-".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned())
+    field.map_or_else(|| "-".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned())
 }

@@ -95,7 +95,10 @@ fn retry_and_stop_end_the_call_at_their_entry() {
                 _ => Ok(()),
             }
         });
-        assert_eq!((progress.done, emits(&progress), writes(&progress)), (1, vec!["0:a=x".into()], vec!["0:10:a=x".into()]));
+        assert_eq!(
+            (progress.done, emits(&progress), writes(&progress)),
+            (1, vec!["0:a=x".into()], vec!["0:10:a=x".into()])
+        );
         match progress.ending {
             Ending::Retry(failure) => assert_eq!((failure.code.as_str(), failure.retry_after_ms), ("later", Some(250))),
             Ending::Stop(failure) => assert_eq!(failure.details, [("part".to_owned(), "7".to_owned())]),
@@ -204,8 +207,14 @@ fn records_pass_through_unchanged() {
     assert_eq!((emits.keys.bytes, emits.keys.lengths), (input.keys.bytes, input.keys.lengths));
     assert_eq!((emits.values.bytes, emits.values.lengths), (input.values.bytes, input.values.lengths));
     assert_eq!(emits.headers.counts, input.headers.counts);
-    assert_eq!((emits.headers.names.bytes, emits.headers.names.lengths), (input.headers.names.bytes, input.headers.names.lengths));
-    assert_eq!((emits.headers.values.bytes, emits.headers.values.lengths), (input.headers.values.bytes, input.headers.values.lengths));
+    assert_eq!(
+        (emits.headers.names.bytes, emits.headers.names.lengths),
+        (input.headers.names.bytes, input.headers.names.lengths)
+    );
+    assert_eq!(
+        (emits.headers.values.bytes, emits.headers.values.lengths),
+        (input.headers.values.bytes, input.headers.values.lengths)
+    );
     assert_eq!((emits.outputs, emits.timestamps), (vec![7; 5], vec![-1; 5]));
 }
 
