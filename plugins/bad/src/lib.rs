@@ -7,7 +7,7 @@ use std::hint::black_box;
 use pelton_sdk::prelude::*;
 
 /// Rounds of the busy loop that take about a millisecond: there is no clock in here to ask.
-const ROUNDS_PER_MS: u64 = 3_000_000;
+const ROUNDS_PER_MS: u64 = 4_500_000;
 
 struct Bad {
     out: Output,
