@@ -4,7 +4,7 @@ use pelton_bindings_transform::pelton::plugin::types::{Batch, Effects, Ending, P
 
 use crate::context::Context;
 use crate::declaration::Input;
-use crate::emit::{EmitLog, EmitMark};
+use crate::emit::EmitLog;
 use crate::error::{Error, Outcome, Verdict};
 use crate::host::Host;
 use crate::record::{Record, Records};
@@ -67,8 +67,9 @@ impl Core {
         let mut entry = 0;
         let mut ending = Ending::Complete;
         for record in Records::new(batch, self.input(batch)) {
-            let mark = self.emits.mark();
-            let outcome = process(&record, &mut Context { core: self, host, record, entry, random: None });
+            let mark = self.emits.len();
+            let outcome =
+                process(&record, &mut Context { core: self, host, batch, entry, key: record.key(), random: None });
             match outcome {
                 Ok(()) => self.state.keep(),
                 Err(error) => match self.refuse(error, entry, mark, &mut rejected) {
@@ -87,8 +88,8 @@ impl Core {
 
     /// Undoes the record. A reject is noted and the call goes on; what is returned ends it.
     #[cold]
-    fn refuse(&mut self, error: Error, entry: u32, mark: EmitMark, rejected: &mut Vec<Rejection>) -> Option<Ending> {
-        self.emits.undo(mark);
+    fn refuse(&mut self, error: Error, entry: u32, mark: usize, rejected: &mut Vec<Rejection>) -> Option<Ending> {
+        self.emits.cut(mark);
         self.state.undo();
         let verdict = error.verdict();
         let failure = error.into_failure();

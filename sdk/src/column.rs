@@ -2,13 +2,6 @@
 
 pub(crate) use pelton_bindings_transform::pelton::plugin::types::Column;
 
-/// Where a column ends: what to cut it back to when a record is undone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
-    entries: usize,
-    bytes: usize,
-}
-
 /// An empty column with room for `entries` fields of `bytes` in all.
 pub(crate) fn with_capacity(entries: usize, bytes: usize) -> Column {
     Column { bytes: Vec::with_capacity(bytes), lengths: Vec::with_capacity(entries) }
@@ -53,17 +46,11 @@ pub(crate) fn length(bytes: usize) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
-/// The column's end.
-#[inline]
-pub(crate) fn mark(column: &Column) -> Mark {
-    Mark { entries: column.lengths.len(), bytes: column.bytes.len() }
-}
-
-/// Drops everything behind `mark`.
-#[inline]
-pub(crate) fn truncate(column: &mut Column, mark: Mark) {
-    column.lengths.truncate(mark.entries);
-    column.bytes.truncate(mark.bytes);
+/// Keeps the first `count` fields.
+pub(crate) fn truncate(column: &mut Column, count: usize) {
+    let dropped = column.lengths.drain(count.min(column.lengths.len())..);
+    let bytes: usize = dropped.map(|length| usize::try_from(length).unwrap_or(0)).sum();
+    column.bytes.truncate(column.bytes.len() - bytes);
 }
 
 /// All fields of a column, in order.

@@ -1,19 +1,21 @@
 //! What a plugin may do while it handles a record.
 
+use pelton_bindings_transform::pelton::plugin::types::Batch;
+
 use crate::call::Core;
 use crate::declaration::Output;
 use crate::emit::Emit;
 use crate::host::Host;
 use crate::identity::{Id, Origin, Random};
-use crate::record::Record;
 use crate::state::Access;
 
 /// The record's surroundings: emits, state, time, ids.
 pub struct Context<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) host: &'a dyn Host,
-    pub(crate) record: Record<'a>,
+    pub(crate) batch: &'a Batch,
     pub(crate) entry: u32,
+    pub(crate) key: Option<&'a [u8]>,
     pub(crate) random: Option<Random>,
 }
 
@@ -24,7 +26,7 @@ impl<'a> Context<'a> {
         let log = &mut self.core.emits;
         log.tidy();
         let output = self.core.names.outputs[output.0 as usize];
-        Emit { log, entry: self.entry, output, key: self.record.key(), timestamp: -1, headers: 0 }
+        Emit { log, entry: self.entry, output, key: self.key, timestamp: -1, headers: 0 }
     }
 
     /// The output of that name: a declared one, or one that only the application names
@@ -37,9 +39,9 @@ impl<'a> Context<'a> {
     /// The wall clock when the batch was formed, in milliseconds since the epoch.
     ///
     /// It is the same for all records of a batch, and again when the batch is run again. After a restart, when nobody has seen
-    /// effects of the earlier run, it is new; what must never change belongs on [`Record::timestamp`].
+    /// effects of the earlier run, it is new; what must never change belongs on [`crate::Record::timestamp`].
     pub fn now(&self) -> i64 {
-        self.record.batch.now
+        self.batch.now
     }
 
     /// An id that no other record of this application and processor gets, and that this record gets again whenever it is
@@ -68,12 +70,12 @@ impl<'a> Context<'a> {
 
     /// The topic that the record came from.
     pub fn topic(&self) -> &str {
-        self.core.names.topics.get(self.record.batch.input as usize).map_or("", String::as_str)
+        self.core.names.topics.get(self.batch.input as usize).map_or("", String::as_str)
     }
 
     #[inline]
     pub(crate) fn access(&self) -> Access<'a> {
-        Access { host: self.host, batch: self.record.batch, entry: self.entry }
+        Access { host: self.host, batch: self.batch, entry: self.entry }
     }
 
     fn origin(&self) -> Origin<'_> {
@@ -81,8 +83,8 @@ impl<'a> Context<'a> {
             application: self.application(),
             processor: self.processor(),
             topic: self.topic(),
-            partition: self.record.partition(),
-            offset: self.record.offset(),
+            partition: self.batch.partition,
+            offset: self.batch.offsets[self.entry as usize],
         }
     }
 }

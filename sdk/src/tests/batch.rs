@@ -81,5 +81,5 @@ pub(crate) fn rejected(progress: &Progress) -> Vec<String> {
 }
 
 fn text(field: Option<&[u8]>) -> String {
-    field.map_or("-".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned())
+    field.map_or_else(|| "-".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned())
 }
