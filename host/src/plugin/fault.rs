@@ -60,6 +60,11 @@ impl CallFault {
         !matches!(self, CallFault::Init(_) | CallFault::Host(_))
     }
 
+    /// Whether a smaller batch may go through: it was the amount that broke the call.
+    pub fn is_size(&self) -> bool {
+        matches!(self, CallFault::Limit { limit: Limit::Memory | Limit::Output | Limit::Emits, .. })
+    }
+
     /// Innermost first; empty where the guest was not running.
     pub fn stack(&self) -> &[String] {
         match self {

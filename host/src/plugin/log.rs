@@ -1,5 +1,7 @@
 //! What a guest says, on its way to the host's log: bounded in size and in lines per second, and marked when it is said again.
 
+use crate::model::TaskId;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +19,12 @@ pub trait GuestLog: Send + Sync {
 
     /// So many lines were left out since the last line that was not.
     fn suppressed(&self, lines: u64);
+}
+
+/// Hands a task's lines to the host's own log.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    pub task: TaskId,
 }
 
 /// One line of a guest.
@@ -53,6 +61,36 @@ struct Window {
     start: Duration,
     written: u32,
     suppressed: u64,
+}
+
+impl GuestLog for Traced {
+    fn line(&self, line: &GuestLine<'_>) {
+        let GuestLine { message, fields, rerun, .. } = *line;
+        let (task, fields) = (&self.task, Fields(fields));
+        match line.level {
+            Level::Trace => tracing::trace!(target: "plugin", %task, rerun, %fields, "{message}"),
+            Level::Debug => tracing::debug!(target: "plugin", %task, rerun, %fields, "{message}"),
+            Level::Info => tracing::info!(target: "plugin", %task, rerun, %fields, "{message}"),
+            Level::Warn => tracing::warn!(target: "plugin", %task, rerun, %fields, "{message}"),
+            Level::Error => tracing::error!(target: "plugin", %task, rerun, %fields, "{message}"),
+        }
+    }
+
+    fn suppressed(&self, lines: u64) {
+        tracing::warn!(target: "plugin", task = %self.task, lines, "plugin logs too fast: lines were left out");
+    }
+}
+
+struct Fields<'a>(&'a [(String, String)]);
+
+impl fmt::Display for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = self.0.iter();
+        if let Some((name, value)) = all.next() {
+            write!(f, "{name}={value:?}")?;
+        }
+        all.try_for_each(|(name, value)| write!(f, " {name}={value:?}"))
+    }
 }
 
 impl Gate {

@@ -25,4 +25,4 @@ pub use engine::{Engine, TICK};
 pub use fault::CallFault;
 pub use guest::Guest;
 pub use limits::Limit;
-pub use log::{GuestLine, GuestLog, Level};
+pub use log::{GuestLine, GuestLog, Level, Traced};
