@@ -89,7 +89,10 @@ pub(super) fn refusal(code: Code) -> Option<&'static str> {
 
 /// The error's description, as messages are written here.
 pub(super) fn describe(code: Code) -> String {
-    lower(&code.to_string())
+    let text = code.to_string();
+    // rdkafka writes `Name (Broker: What happened)`.
+    let text = text.split_once(" (").map_or(&*text, |(_, rest)| rest.trim_end_matches(')'));
+    lower(text.trim_start_matches("Broker: ").trim_start_matches("Local: "))
 }
 
 /// A producer that reported a fatal error: of no more use, whatever the code, unless a new one would fare no better.
@@ -146,6 +149,8 @@ mod tests {
     fn messages_are_lower_case_without_a_full_stop() {
         let fault = of_code(Code::OffsetOutOfRange, "reading orders/3 at 17");
         assert_eq!(fault.code, "offset-out-of-range");
-        assert!(fault.message.starts_with("reading orders/3 at 17: ") && !fault.message.ends_with('.'));
+        assert!(
+            fault.message.starts_with("reading orders/3 at 17: offset out of range") && !fault.message.ends_with('.')
+        );
     }
 }

@@ -32,6 +32,9 @@ pub(super) struct Report {
     /// The number given to [`Topic::produce`].
     pub(super) tag: usize,
     pub(super) partition: i32,
+    /// Whether the record was alone in its batch. In a shared one librdkafka 2.12 gives every record the code of the refused one
+    /// (it overwrites the code that tells them apart before the report is made).
+    pub(super) alone: bool,
     pub(super) outcome: Result<i64, RDKafkaErrorCode>,
 }
 
@@ -317,6 +320,8 @@ unsafe fn described_id(event: *mut c::rd_kafka_event_t) -> Option<String> {
 
 /// SAFETY: `event` is a live delivery-report event.
 unsafe fn reports(event: *mut c::rd_kafka_event_t, on: &mut dyn FnMut(Event<'_>)) {
+    // SAFETY: as above.
+    let alone = unsafe { c::rd_kafka_event_message_count(event) } == 1;
     loop {
         // SAFETY: messages live as long as their event.
         let Some(message) = (unsafe { c::rd_kafka_event_message_next(event).as_ref() }) else { return };
@@ -324,7 +329,7 @@ unsafe fn reports(event: *mut c::rd_kafka_event_t, on: &mut dyn FnMut(Event<'_>)
             RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(message.offset),
             error => Err(error.into()),
         };
-        on(Event::Report(Report { tag: message._private as usize, partition: message.partition, outcome }));
+        on(Event::Report(Report { tag: message._private as usize, partition: message.partition, alone, outcome }));
     }
 }
 

@@ -23,6 +23,10 @@ pub(super) struct Ledger {
     refusals: Vec<Refusal>,
     /// The gravest failure that is no record's own.
     failure: Option<Fault>,
+    /// A batch of several records was refused for one of them.
+    suspects: bool,
+    /// How many records are still to be sent one by one, to find the one that is to blame.
+    singly: usize,
     /// By topic and partition: one past the highest acknowledged offset; 0 for none.
     acknowledged: Vec<Vec<i64>>,
 }
@@ -32,6 +36,13 @@ impl Ledger {
     pub(super) fn add(&mut self, sent: Sent) -> usize {
         self.sent.push(sent);
         self.sent.len() - 1
+    }
+
+    /// Whether the record added last must be acknowledged before the next is sent.
+    pub(super) fn one_by_one(&mut self) -> bool {
+        let singly = self.singly > 0;
+        self.singly = self.singly.saturating_sub(1);
+        singly
     }
 
     /// Takes back the record added last: it was not sent.
@@ -53,19 +64,25 @@ impl Ledger {
             Ok(offset) if sent.placed => self.acknowledge(sent.topic, report.partition, offset + 1),
             Ok(_) => {}
             Err(code) => match faults::refusal(code) {
-                Some(refusal) => self.refuse(sent, refusal, code, &name(sent.topic)),
+                Some(refusal) if report.alone => self.refuse(sent, refusal, code, &name(sent.topic)),
+                Some(_) => self.suspect(code, &name(sent.topic)),
                 None => self.fail(faults::of_code(code, format!("sending to topic {}", name(sent.topic)))),
             },
         }
     }
 
     /// What has been refused since the last [`Ledger::forget`], or what went wrong beyond any record.
-    pub(super) fn outcome(&mut self) -> Result<Vec<Refusal>, Fault> {
+    pub(super) fn outcome(&self) -> Result<Vec<Refusal>, Fault> {
         match &self.failure {
             // Records that shared a batch with a refused one fail with it; they are not to blame.
             Some(fault) if self.refusals.is_empty() || fault.verdict != Verdict::Transient => Err(fault.clone()),
-            _ => Ok(std::mem::take(&mut self.refusals)),
+            _ => Ok(self.refusals.clone()),
         }
+    }
+
+    /// Whether a record was refused for what it is.
+    pub(super) fn has_refused(&self) -> bool {
+        self.suspects || !self.refusals.is_empty()
     }
 
     /// Whether everything was taken.
@@ -75,6 +92,9 @@ impl Ledger {
 
     /// Starts over. Only when nothing is on its way, as tags are given anew.
     pub(super) fn forget(&mut self) {
+        if std::mem::take(&mut self.suspects) {
+            self.singly = self.sent.len();
+        }
         self.sent.clear();
         self.refusals.clear();
         self.failure = None;
@@ -99,8 +119,16 @@ impl Ledger {
     }
 
     fn refuse(&mut self, sent: Sent, refusal: &'static str, code: Code, to: &str) {
+        self.singly = 0;
         let message = format!("topic {to} refused a record: {}", faults::describe(code));
         self.refusals.push(Refusal { origin: sent.origin, code: refusal, message });
+    }
+
+    /// Some record of a batch is to blame, and the log does not say which: the same records are sent one by one after the abort.
+    fn suspect(&mut self, code: Code, to: &str) {
+        self.suspects = true;
+        let message = format!("topic {to} refused one of several records: {}", faults::describe(code));
+        self.fail(Fault::transient("output-suspected", message));
     }
 
     fn fail(&mut self, fault: Fault) {
@@ -124,7 +152,7 @@ mod tests {
     }
 
     fn report(tag: usize, outcome: Result<i64, Code>) -> Report {
-        Report { tag, partition: 3, outcome }
+        Report { tag, partition: 3, alone: true, outcome }
     }
 
     fn name(_: u32) -> String {
@@ -141,6 +169,18 @@ mod tests {
         let refusals = ledger.outcome().unwrap();
         let told: Vec<_> = refusals.iter().map(|r| (r.origin.offset, r.code)).collect();
         assert_eq!(told, [(11, "output-timestamp-refused")]);
+    }
+
+    #[test]
+    fn a_batch_refused_for_one_record_is_sent_again_singly_and_nobody_is_blamed_yet() {
+        let mut ledger = Ledger::default();
+        for offset in 0..3 {
+            let tag = ledger.add(sent(offset, false));
+            ledger.settle(&Report { alone: false, ..report(tag, Err(Code::InvalidTimestamp)) }, name);
+        }
+        assert_eq!(ledger.outcome().unwrap_err().code, "output-suspected");
+        ledger.forget();
+        assert_eq!([(); 4].map(|()| ledger.one_by_one()), [true, true, true, false]);
     }
 
     #[test]
