@@ -1,5 +1,14 @@
 //! Groups on a real broker: who gets what, the barrier before a partition goes, offsets as others see them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and measures with the machine's clock"
+)]
+
 mod kafka_support;
 
 use kafka_support::*;

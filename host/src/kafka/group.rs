@@ -88,7 +88,9 @@ impl Group for KafkaGroup {
         // Its logs and errors come to a queue that nobody else serves.
         while observer.poll(Duration::ZERO).is_some() {}
         let mut list = TopicPartitionList::with_capacity(partitions.len());
-        partitions.iter().for_each(|partition| drop(list.add_partition(&partition.topic, partition.partition)));
+        for partition in partitions {
+            list.add_partition(&partition.topic, partition.partition);
+        }
         let list = observer.committed_offsets(list, CALL).map_err(|error| self.unsettled(&error))?;
         let read = |partition: &TopicPartition| {
             let Some(element) = list.find_partition(&partition.topic, partition.partition) else {

@@ -46,8 +46,14 @@ pub(super) fn producer(settings: &Settings, id: &str, delivery: Delivery, batch_
 }
 
 /// For a consumer that is told what to read. It names a group, which it never joins, because librdkafka assigns nothing without.
+///
+/// An end is only known from an answer without records, which the broker holds back for `fetch.wait.max.ms`: a short one, as restores
+/// wait for it.
 pub(super) fn reader(settings: &Settings) -> ClientConfig {
     let mut config = consumer(settings, "pelton-reader", 1);
+    if !settings.properties.contains_key("fetch.wait.max.ms") {
+        config.set("fetch.wait.max.ms", "50");
+    }
     config.set("queued.max.messages.kbytes", (FETCH_MESSAGE_BYTES * 16 / 1024).to_string());
     config
 }

@@ -28,6 +28,9 @@ const SERVE_AFTER: usize = 1024;
 /// How long one wait for reports lasts before the time is looked at.
 const ROUND: Duration = Duration::from_millis(100);
 
+/// Between tries of a transactional call.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Rounds that a send waits for room in a full queue.
 const FULL_ROUNDS: usize = 50;
 
@@ -81,9 +84,14 @@ impl KafkaProducer {
             return Err(Fault::transient("producer-busy", message));
         }
         self.drain(CALL);
-        let mut client = Client::open(&self.cluster, &self.id, self.delivery, Some(bytes))?;
-        for name in std::mem::take(&mut self.client.names) {
-            client.resolve(&name)?;
+        self.renew(Some(bytes))
+    }
+
+    /// Replaces the client by a new one of the same id, and resolves the topics again in the same order.
+    fn renew(&mut self, batch_bytes: Option<u64>) -> Result<(), Fault> {
+        let mut client = Client::open(&self.cluster, &self.id, self.delivery, batch_bytes)?;
+        for name in &self.client.names {
+            client.resolve(name)?;
         }
         self.client = client;
         Ok(())
@@ -128,6 +136,22 @@ impl KafkaProducer {
         true
     }
 
+    /// After a send: serves reports now and then, or at once where the one record to blame is sought.
+    fn sent(&mut self) -> Result<(), Fault> {
+        self.unserved += 1;
+        if self.ledger.one_by_one() && !self.acknowledge() {
+            return Err(self.unacknowledged());
+        }
+        if self.unserved >= SERVE_AFTER {
+            while self.serve(Duration::ZERO) {}
+        }
+        Ok(())
+    }
+
+    fn unacknowledged(&self) -> Fault {
+        Fault::transient("broker-away", self.doing("waiting for acknowledgements") + ": none in time")
+    }
+
     fn serve_sending(&mut self) -> bool {
         if self.client.lingers {
             hurry(self.client.producer.client());
@@ -159,6 +183,8 @@ impl KafkaProducer {
             if !again || self.now() > deadline {
                 return answer;
             }
+            // Some answers come at once: no spinning.
+            self.serve(PAUSE);
         }
     }
 
@@ -241,13 +267,7 @@ impl Producer for KafkaProducer {
         for _ in 0..FULL_ROUNDS {
             let Some(topic) = self.client.topics.get(to.0 as usize) else { break };
             match topic.produce(partition, record, timestamp, tag) {
-                Ok(()) => {
-                    self.unserved += 1;
-                    if self.unserved >= SERVE_AFTER {
-                        while self.serve(Duration::ZERO) {}
-                    }
-                    return Ok(());
-                }
+                Ok(()) => return self.sent(),
                 Err(Code::QueueFull) => drop(self.serve(ROUND)),
                 Err(code) => return self.ledger.unsend(code, &self.client.name(to.0)),
             }
@@ -258,9 +278,7 @@ impl Producer for KafkaProducer {
     fn flush(&mut self) -> Result<Vec<Refusal>, Fault> {
         match self.acknowledge() {
             true => self.ledger.outcome(),
-            false => {
-                Err(Fault::transient("broker-away", self.doing("waiting for acknowledgements") + ": none in time"))
-            }
+            false => Err(self.unacknowledged()),
         }
     }
 
@@ -304,12 +322,16 @@ impl Producer for KafkaProducer {
         }
         // Tags are given anew: nothing may be on its way.
         if !self.drain(self.budget()) {
-            return Err(Fault::fenced(
-                "producer-fenced",
-                self.doing("aborting the transaction") + ": outputs are still on their way",
-            ));
+            let message = self.doing("aborting the transaction") + ": outputs are still on their way";
+            return Err(Fault::fenced("producer-fenced", message));
         }
+        let refused = self.ledger.has_refused();
         self.finished();
+        // librdkafka 2.12 goes on with sequence numbers that count the refused batch, and the broker does not: the next transaction
+        // would be lost for nothing. Where no new client can be had now, it is.
+        if refused && let Err(fault) = self.renew(Some(self.client.batch_bytes)) {
+            tracing::debug!(%fault, "the producer goes on with its client");
+        }
         Ok(())
     }
 

@@ -72,12 +72,17 @@ impl Ledger {
     }
 
     /// What has been refused since the last [`Ledger::forget`], or what went wrong beyond any record.
-    pub(super) fn outcome(&mut self) -> Result<Vec<Refusal>, Fault> {
+    pub(super) fn outcome(&self) -> Result<Vec<Refusal>, Fault> {
         match &self.failure {
             // Records that shared a batch with a refused one fail with it; they are not to blame.
             Some(fault) if self.refusals.is_empty() || fault.verdict != Verdict::Transient => Err(fault.clone()),
-            _ => Ok(std::mem::take(&mut self.refusals)),
+            _ => Ok(self.refusals.clone()),
         }
+    }
+
+    /// Whether a record was refused for what it is.
+    pub(super) fn has_refused(&self) -> bool {
+        self.suspects || !self.refusals.is_empty()
     }
 
     /// Whether everything was taken.

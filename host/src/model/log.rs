@@ -139,7 +139,8 @@ pub trait Source: Send {
     /// Whether the last fetch found the end of the partition (as readers of committed records see it) at [`Source::position`].
     fn at_end(&self) -> bool;
 
-    /// Calls `wake` whenever the queue stops being empty. May be called from any thread.
+    /// Calls `wake` whenever the queue stops being empty, and once at once. May be called from any thread, which holds the queue's
+    /// lock: `wake` must not use the source. What a full batch left in the queue is not told again: fetch until nothing comes.
     fn on_ready(&mut self, wake: Arc<dyn Fn() + Send + Sync>);
 }
 
@@ -195,6 +196,8 @@ pub trait Producer: Send {
     ) -> Result<(), Fault>;
 
     /// Waits until everything sent is acknowledged. Refused records are returned; then the transaction is only good for `abort`.
+    /// `Transient` with the code `output-suspected`: one of several records is to blame, and the same records sent again after the
+    /// abort tell which.
     fn flush(&mut self) -> Result<Vec<Refusal>, Fault>;
 
     /// Adds a group's offsets to the transaction. `metadata` is taken from the group just before. An offset is the next to read.

@@ -14,45 +14,45 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A hang is a failure after this time.
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
-pub const ALL: FetchLimit = FetchLimit { records: 10_000, bytes: 64 << 20 };
+pub(crate) const ALL: FetchLimit = FetchLimit { records: 10_000, bytes: 64 << 20 };
 
 /// A record that owns its fields.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rec {
-    pub key: Option<Vec<u8>>,
-    pub value: Option<Vec<u8>>,
-    pub headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    pub timestamp: i64,
+pub(crate) struct Rec {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub(crate) timestamp: i64,
 }
 
-pub fn rec(key: &str, value: &str) -> Rec {
+pub(crate) fn rec(key: &str, value: &str) -> Rec {
     Rec { key: Some(key.into()), value: Some(value.into()), headers: Vec::new(), timestamp: 1_000_000_000_000 }
 }
 
-pub fn settings() -> config::Kafka {
+pub(crate) fn settings() -> config::Kafka {
     let brokers = std::env::var("PELTON_TEST_BROKERS")
         .expect("PELTON_TEST_BROKERS must name a running Kafka: start one with scripts/kafka start DIR");
     config::Kafka { brokers, ..config::Kafka::default() }
 }
 
-pub fn kafka() -> Kafka {
+pub(crate) fn kafka() -> Kafka {
     connect(&settings())
 }
 
-pub fn connect(settings: &config::Kafka) -> Kafka {
+pub(crate) fn connect(settings: &config::Kafka) -> Kafka {
     Kafka::connect(settings, Arc::new(SystemClock::default())).unwrap()
 }
 
 /// A name that no other test uses.
-pub fn unique(name: &str) -> String {
+pub(crate) fn unique(name: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
     format!("{name}-{}-{now}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-pub fn create(log: &Kafka, name: &str, partitions: i32, properties: &[(&str, &str)]) -> String {
+pub(crate) fn create(log: &Kafka, name: &str, partitions: i32, properties: &[(&str, &str)]) -> String {
     let name = unique(name);
     let properties = properties.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     log.create_topic(&TopicSpec { name: name.clone(), partitions, properties }).unwrap();
@@ -60,16 +60,16 @@ pub fn create(log: &Kafka, name: &str, partitions: i32, properties: &[(&str, &st
     name
 }
 
-pub fn producer(log: &Kafka, id: &str) -> Box<dyn Producer> {
+pub(crate) fn producer(log: &Kafka, id: &str) -> Box<dyn Producer> {
     log.producer(id, Delivery::ExactlyOnce).unwrap()
 }
 
-pub fn origin(offset: i64) -> Origin {
+pub(crate) fn origin(offset: i64) -> Origin {
     Origin { slot: 1, input: 0, offset }
 }
 
 /// Sends in the open transaction.
-pub fn send(producer: &mut dyn Producer, topic: &str, partition: i32, records: &[Rec]) {
+pub(crate) fn send(producer: &mut dyn Producer, topic: &str, partition: i32, records: &[Rec]) {
     let to = producer.topic(topic).unwrap();
     for (i, rec) in records.iter().enumerate() {
         rec.borrow(|record| producer.send(to, Some(partition), record, origin(i as i64)).unwrap());
@@ -77,7 +77,7 @@ pub fn send(producer: &mut dyn Producer, topic: &str, partition: i32, records: &
 }
 
 /// One transaction with these records.
-pub fn write(producer: &mut dyn Producer, topic: &str, partition: i32, records: &[Rec]) {
+pub(crate) fn write(producer: &mut dyn Producer, topic: &str, partition: i32, records: &[Rec]) {
     producer.begin().unwrap();
     send(producer, topic, partition, records);
     assert_eq!(producer.flush().unwrap(), []);
@@ -85,7 +85,7 @@ pub fn write(producer: &mut dyn Producer, topic: &str, partition: i32, records: 
 }
 
 /// Reads from the source's position to the end.
-pub fn drain(source: &mut dyn Source) -> Vec<(i64, Rec)> {
+pub(crate) fn drain(source: &mut dyn Source) -> Vec<(i64, Rec)> {
     let (mut batch, start) = (Batch::default(), Instant::now());
     while !source.at_end() {
         assert!(start.elapsed() < PATIENCE, "no end of {} at {}", source.partition(), source.position());
@@ -94,20 +94,20 @@ pub fn drain(source: &mut dyn Source) -> Vec<(i64, Rec)> {
     records(&batch)
 }
 
-pub fn read(log: &Kafka, topic: &str, partition: i32, from: i64) -> Vec<(i64, Rec)> {
+pub(crate) fn read(log: &Kafka, topic: &str, partition: i32, from: i64) -> Vec<(i64, Rec)> {
     drain(&mut *log.reader(&TopicPartition::new(topic, partition), from).unwrap())
 }
 
-pub fn values(records: &[(i64, Rec)]) -> Vec<String> {
+pub(crate) fn values(records: &[(i64, Rec)]) -> Vec<String> {
     records.iter().map(|(_, rec)| String::from_utf8(rec.value.clone().unwrap()).unwrap()).collect()
 }
 
-pub fn records(batch: &Batch) -> Vec<(i64, Rec)> {
+pub(crate) fn records(batch: &Batch) -> Vec<(i64, Rec)> {
     batch.iter().map(|(offset, record)| (offset, Rec::of(record))).collect()
 }
 
 /// Repeats until there is an answer.
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
@@ -119,7 +119,7 @@ pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Seeks as a task does: again while the client is not ready.
-pub fn seek(source: &mut dyn Source, offset: i64) {
+pub(crate) fn seek(source: &mut dyn Source, offset: i64) {
     until("a seek is taken", || match source.seek(offset) {
         Ok(()) => Some(()),
         Err(fault) if fault.verdict == pelton::model::Verdict::Transient => None,
@@ -128,7 +128,7 @@ pub fn seek(source: &mut dyn Source, offset: i64) {
 }
 
 impl Rec {
-    pub fn borrow<T>(&self, with: impl FnOnce(RecordRef<'_>) -> T) -> T {
+    pub(crate) fn borrow<T>(&self, with: impl FnOnce(RecordRef<'_>) -> T) -> T {
         let mut headers = Headers::default();
         headers.start();
         self.headers.iter().for_each(|(name, value)| headers.add(name, value.as_deref()));
@@ -137,7 +137,7 @@ impl Rec {
         with(RecordRef { key, value, headers: headers_ref, timestamp: self.timestamp })
     }
 
-    pub fn of(record: RecordRef<'_>) -> Rec {
+    pub(crate) fn of(record: RecordRef<'_>) -> Rec {
         Rec {
             key: record.key.map(<[u8]>::to_vec),
             value: record.value.map(<[u8]>::to_vec),
@@ -148,23 +148,23 @@ impl Rec {
 }
 
 /// A member polled on a thread of its own, as the runtime does, with what its group gave and took.
-pub struct Membership {
-    pub held: Arc<Held>,
-    pub group: Arc<dyn Group>,
+pub(crate) struct Membership {
+    pub(crate) held: Arc<Held>,
+    pub(crate) group: Arc<dyn Group>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Option<Fault>>>,
 }
 
 /// What a member holds. Sources are taken out by tests and put back.
 #[derive(Default)]
-pub struct Held {
-    pub sources: Mutex<BTreeMap<TopicPartition, Box<dyn Source>>>,
+pub(crate) struct Held {
+    pub(crate) sources: Mutex<BTreeMap<TopicPartition, Box<dyn Source>>>,
     /// How often partitions were given, revoked and lost.
-    pub told: Mutex<Vec<(&'static str, usize)>>,
+    pub(crate) told: Mutex<Vec<(&'static str, usize)>>,
     /// While true, `revoked` waits.
-    pub closed: Mutex<bool>,
-    pub opened: Condvar,
-    pub revoking: AtomicBool,
+    pub(crate) closed: Mutex<bool>,
+    pub(crate) opened: Condvar,
+    pub(crate) revoking: AtomicBool,
 }
 
 impl GroupListener for Held {
@@ -192,15 +192,15 @@ impl GroupListener for Held {
 }
 
 impl Held {
-    pub fn partitions(&self) -> Vec<TopicPartition> {
+    pub(crate) fn partitions(&self) -> Vec<TopicPartition> {
         self.sources.lock().unwrap().keys().cloned().collect()
     }
 
-    pub fn numbers(&self, topic: &str) -> Vec<i32> {
+    pub(crate) fn numbers(&self, topic: &str) -> Vec<i32> {
         self.partitions().into_iter().filter(|p| &*p.topic == topic).map(|p| p.partition).collect()
     }
 
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.closed.lock().unwrap() = false;
         self.opened.notify_all();
     }
@@ -211,7 +211,7 @@ impl Held {
     }
 }
 
-pub fn spec(group: &str, topics: &[&str], protocol: GroupProtocol, instance: &str) -> GroupSpec {
+pub(crate) fn spec(group: &str, topics: &[&str], protocol: GroupProtocol, instance: &str) -> GroupSpec {
     GroupSpec {
         group: group.into(),
         topics: topics.iter().map(|&topic| topic.into()).collect(),
@@ -222,7 +222,7 @@ pub fn spec(group: &str, topics: &[&str], protocol: GroupProtocol, instance: &st
 }
 
 impl Membership {
-    pub fn join(log: &Kafka, spec: GroupSpec) -> Membership {
+    pub(crate) fn join(log: &Kafka, spec: GroupSpec) -> Membership {
         let held = Arc::new(Held::default());
         let mut member = log.join(spec, Arc::clone(&held) as Arc<dyn GroupListener>).unwrap();
         let (group, stop) = (member.group(), Arc::new(AtomicBool::new(false)));
@@ -243,18 +243,18 @@ impl Membership {
         Membership { held, group, stop, thread: Some(thread) }
     }
 
-    pub fn wait_for(&self, count: usize) {
+    pub(crate) fn wait_for(&self, count: usize) {
         until("the group gives partitions", || (self.held.partitions().len() == count).then_some(()));
     }
 
     /// Leaves, and tells how the member's life ended.
-    pub fn leave(mut self) -> Option<Fault> {
+    pub(crate) fn leave(mut self) -> Option<Fault> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.take().unwrap().join().unwrap()
     }
 
     /// Waits until the member ends by itself.
-    pub fn ended(mut self) -> Option<Fault> {
+    pub(crate) fn ended(mut self) -> Option<Fault> {
         self.thread.take().unwrap().join().unwrap()
     }
 }
