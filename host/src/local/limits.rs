@@ -78,7 +78,10 @@ fn set(limits: &mut TopicLimits, name: &str, value: &str) -> Option<()> {
 
 /// The size of a record batch with this record alone, as the broker counts it (format version 2, uncompressed).
 fn batch_size(record: &RecordRef<'_>) -> usize {
-    let field = |item: Option<&[u8]>| item.map_or(varint(-1), |item| varint(item.len() as i64) + item.len());
+    let field = |item: Option<&[u8]>| match item {
+        Some(item) => varint(item.len() as i64) + item.len(),
+        None => varint(-1),
+    };
     let headers: usize = record.headers.iter().map(|(name, value)| field(Some(name)) + field(value)).sum();
     // One byte each: attributes, timestamp delta, offset delta.
     let body = 3 + field(record.key) + field(record.value) + varint(record.headers.len() as i64) + headers;

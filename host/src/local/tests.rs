@@ -496,8 +496,7 @@ fn check_compacted(log: &LocalLog, expected: &BTreeMap<String, (i64, Option<Stri
 #[test]
 fn a_reader_passes_a_tail_that_compaction_has_emptied() {
     let dir = tempfile::tempdir().unwrap();
-    let clock = Arc::new(Hand(AtomicI64::new(1_000)));
-    let log = LocalLog::open(dir.path(), clock.clone()).unwrap();
+    let log = LocalLog::open(dir.path(), Arc::new(Hand(AtomicI64::new(1_000)))).unwrap();
     create(&log, "t", 1, &[("cleanup.policy", "compact"), ("delete.retention.ms", "0")]);
     create(&log, "other", 1, &[]);
     commit_many(&log, "t", "k", None, 5000);

@@ -12,6 +12,9 @@ impl Stores {
     /// Without a write-ahead log, dropping data is durable at once and a position is not. So the position goes first, flushed;
     /// a crash then leaves data without a position, which nobody uses, and never a position without its data.
     pub fn rebuild(&mut self, store: usize, topic_id: &str, start: i64, now_ms: i64) -> Result<(), Fault> {
+        if let Some(recent) = self.recent.get_mut(store) {
+            recent.clear();
+        }
         if !self.is_empty(store)? {
             self.forget_position(store)?;
             self.drop_data(store)?;

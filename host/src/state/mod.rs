@@ -8,6 +8,7 @@ mod clear;
 mod faults;
 mod options;
 mod overlay;
+mod recent;
 mod scan;
 mod stores;
 mod view;

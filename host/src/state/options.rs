@@ -1,9 +1,12 @@
 //! How RocksDB is set up. Memory is bounded for the process, not per store: containers get killed when each has its own.
 
+use super::recent::Tenant;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, FlushOptions, LogLevel, Options,
     WriteBufferManager, WriteOptions,
 };
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// The most that one memtable may grow to, bytes.
 const MEMTABLE_BYTES: u64 = 64 << 20;
@@ -15,16 +18,20 @@ pub struct Shared {
     cache: Cache,
     buffers: WriteBufferManager,
     memtable_bytes: usize,
+    recent_bytes: u64,
+    open_stores: Arc<AtomicU64>,
 }
 
 impl Shared {
-    /// `cache_bytes` holds data, index and filter blocks; `write_buffer_bytes` is what memtables may take before they are
+    /// `cache_bytes` holds data, index and filter blocks, and a quarter of it what commits have written lately; `write_buffer_bytes` is what memtables may take before they are
     /// flushed (a soft limit: writers are not stalled, since the store that fills it need not be the one that writes).
     pub fn new(cache_bytes: u64, write_buffer_bytes: u64) -> Shared {
         Shared {
-            cache: Cache::new_lru_cache(cache_bytes as usize),
+            cache: Cache::new_lru_cache((cache_bytes - cache_bytes / 4) as usize),
             buffers: WriteBufferManager::new_write_buffer_manager(write_buffer_bytes as usize, false),
             memtable_bytes: (write_buffer_bytes / 2).clamp(1 << 20, MEMTABLE_BYTES) as usize,
+            recent_bytes: cache_bytes / 4,
+            open_stores: Arc::default(),
         }
     }
 
@@ -36,6 +43,10 @@ impl Shared {
     /// Bytes of the block cache in use, now.
     pub fn cache_usage(&self) -> u64 {
         self.cache.get_usage() as u64
+    }
+
+    pub(super) fn tenant(&self, stores: usize) -> Tenant {
+        Tenant::new(self.recent_bytes, &self.open_stores, stores)
     }
 
     pub(super) fn database(&self) -> Options {

@@ -4,6 +4,7 @@ use super::applied::{Applied, AppliedState, Position};
 use super::faults;
 use super::options::{Shared, flush_options, write_options};
 use super::overlay::{Change, Overlay};
+use super::recent::{Recent, Tenant};
 use crate::model::folder::FolderLock;
 use crate::model::log::Origin;
 use crate::model::manifest::StoreSpec;
@@ -36,6 +37,9 @@ pub struct Stores {
     _lock: FolderLock,
     pub(super) families: Vec<String>,
     pub(super) overlays: Vec<Overlay>,
+    /// Equal to what the stores have, for the keys that are in it.
+    pub(super) recent: Vec<Recent>,
+    tenant: Tenant,
     pub(super) state: AppliedState,
     pub(super) column_options: Options,
     /// Stores known to hold all that their changelog has: only these may be called up to date when nothing happens.
@@ -71,6 +75,8 @@ impl Stores {
             db,
             _lock: lock,
             overlays: families.iter().map(|_| Overlay::default()).collect(),
+            recent: families.iter().map(|_| Recent::default()).collect(),
+            tenant: shared.tenant(families.len()),
             current: vec![false; families.len()],
             families,
             state,
@@ -141,6 +147,8 @@ impl Stores {
         let mut state = self.state.clone();
         state.advance(&self.specs, applied, self.clock.wall_ms());
         self.write(batch, state)?;
+        let share = self.tenant.share();
+        self.recent.iter_mut().zip(&self.overlays).for_each(|(recent, written)| recent.absorb(written, share));
         self.discard();
         Ok(())
     }
@@ -157,6 +165,7 @@ impl Stores {
         if let Some(position) = self.store_state(&mut state, store)?.changelog.as_mut() {
             position.offset = changelog_offset;
         }
+        self.recent[store].clear();
         self.write(batch, state)
     }
 

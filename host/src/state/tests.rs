@@ -54,7 +54,10 @@ fn origin(entry: u32) -> Origin {
     Origin { slot: 0, input: 0, offset: entry.into() }
 }
 
-fn writes(items: &[(u32, &[u8], Option<&[u8]>)]) -> Writes {
+/// Store, key, value.
+type Item<'a> = (u32, &'a [u8], Option<&'a [u8]>);
+
+fn writes(items: &[Item<'_>]) -> Writes {
     let mut writes = Writes::default();
     for (i, (store, key, value)) in items.iter().enumerate() {
         writes.entries.push(i as u32);
@@ -316,6 +319,21 @@ fn restore_replays_and_moves_the_position_in_one_batch() {
     assert_eq!(stores.applied().stores["s"].seen_ms, 1, "not caught up");
     stores.caught_up(0, 50, 9).unwrap();
     assert_eq!((stores.position(0).unwrap().offset, stores.applied().stores["s"].seen_ms), (50, 9));
+}
+
+#[test]
+fn what_is_kept_in_memory_never_hides_a_restore_or_a_rebuild() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stores = open_tied(dir.path(), &["s"]);
+    put(&mut stores, 0, b"a", Some(b"1"));
+    stores.apply(&Applied::default()).unwrap();
+    assert_eq!(get(&mut stores, 0, b"a"), Some(b"1".to_vec()));
+    stores.restore(0, &batch(&[(b"a", Some(b"2"))]), 9).unwrap();
+    assert_eq!(get(&mut stores, 0, b"a"), Some(b"2".to_vec()));
+    put(&mut stores, 0, b"a", Some(b"3"));
+    stores.apply(&Applied::default()).unwrap();
+    stores.rebuild(0, "t", 0, 1).unwrap();
+    assert_eq!(get(&mut stores, 0, b"a"), None);
 }
 
 #[test]

@@ -9,14 +9,14 @@ impl StateView for Stores {
     fn get_many(&mut self, store: u32, keys: &Column) -> Result<Column, Fault> {
         let store = store as usize;
         let family = self.family(store)?;
-        let overlay = &self.overlays[store];
+        let (overlay, recent) = (&self.overlays[store], &self.recent[store]);
         let mut misses: Vec<&[u8]> = Vec::with_capacity(keys.len());
         let found: Vec<Option<Option<&[u8]>>> = keys
             .iter()
             .map(|key| {
                 // No store has a null key.
                 let Some(key) = key else { return Some(None) };
-                let hit = overlay.get(key);
+                let hit = overlay.get(key).or_else(|| recent.get(key));
                 if hit.is_none() {
                     misses.push(key);
                 }
