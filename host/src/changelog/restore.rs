@@ -51,6 +51,17 @@ pub struct Progress {
     pub records_per_second: f64,
 }
 
+impl std::fmt::Display for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let left = self.target.saturating_sub(self.done);
+        write!(f, "{} of {} offsets, {:.0} records/s", self.done, self.target, self.records_per_second)?;
+        if self.records_per_second >= 1.0 && left > 0 {
+            write!(f, ", {:.0} s left", left as f64 / self.records_per_second)?;
+        }
+        Ok(())
+    }
+}
+
 impl Restore {
     /// Decides for every store how it gets up to date, and empties those that are rebuilt. `changelogs` in the stores' order.
     ///

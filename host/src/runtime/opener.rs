@@ -8,7 +8,7 @@ use crate::config::settings::Start;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
 use crate::model::{Fault, TaskId, TopicPartition, Verdict};
-use crate::plugin::{Guest, GuestLine, GuestLog, Level};
+use crate::plugin::{Guest, Traced};
 use crate::state::{self, Stores};
 use crate::task::{Input, Lease, Parts, ProcessorSpec};
 use std::collections::HashMap;
@@ -290,7 +290,7 @@ impl Opening<'_> {
         let spec = &job.spec;
         let context = plan::context(spec, job.id.partition, &tools.topics);
         let view = ready.stores.clone().map(|stores| stores as Arc<Mutex<dyn StateView>>);
-        let log = Arc::new(PluginLog { task: job.id.clone(), plugin: spec.component.manifest.name.clone() });
+        let log = Arc::new(Traced { task: job.id.clone() });
         let guest = Guest::new(spec.component.clone(), context, spec.limits.clone(), view, log);
         let inputs = self.inputs(sources, &ready.starts);
         let find = |names: &mut dyn Iterator<Item = &Arc<str>>| {
@@ -323,30 +323,6 @@ impl Opening<'_> {
         let rank = |topic: &Arc<str>| self.job.inner.spec.inputs.iter().position(|input| input.topic == *topic);
         inputs.sort_by_key(|input| rank(&input.partition().topic));
         inputs
-    }
-}
-
-/// A guest's lines, into the host's log with the task they come from.
-struct PluginLog {
-    task: TaskId,
-    plugin: String,
-}
-
-impl GuestLog for PluginLog {
-    fn line(&self, line: &GuestLine<'_>) {
-        let fields: Vec<String> = line.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let (task, plugin, fields, rerun) = (&self.task, &self.plugin, fields.join(" "), line.rerun);
-        match line.level {
-            Level::Trace => tracing::trace!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
-            Level::Debug => tracing::debug!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
-            Level::Info => tracing::info!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
-            Level::Warn => tracing::warn!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
-            Level::Error => tracing::error!(target: "plugin", %task, plugin, fields, rerun, "{}", line.message),
-        }
-    }
-
-    fn suppressed(&self, lines: u64) {
-        tracing::warn!(target: "plugin", task = %self.task, plugin = self.plugin, lines, "log lines above the limit were left out");
     }
 }
 

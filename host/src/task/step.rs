@@ -161,7 +161,7 @@ impl Task {
         }
         if records > 1 {
             tracing::debug!(task = %self.id, code = fault.code(), records, "a call broke; looking for the record that did it");
-            if is_size(&fault) {
+            if fault.is_size() {
                 self.pacing.halve(records)
             } else {
                 self.pacing.isolate(records)
@@ -190,12 +190,6 @@ impl Task {
             self.state.enter(State::Running);
         }
     }
-}
-
-/// Whether a smaller batch may keep the limit that this call broke.
-fn is_size(fault: &CallFault) -> bool {
-    use crate::plugin::Limit::{Emits, Memory, Output, Table};
-    matches!(fault, CallFault::Limit { limit: Memory | Table | Output | Emits, .. })
 }
 
 fn said(failure: &Failure) -> String {
