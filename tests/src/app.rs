@@ -100,6 +100,13 @@ impl App {
         assert_eq!(exit, Exit::Code(0), "{} did not end well: {}", host.name, host.log());
     }
 
+    /// Runs host `n` until it is ready, so that its stores are restored also where there is no input left, and stops it.
+    pub fn settle(&self, n: u32) {
+        let mut host = self.host(n).start();
+        host.says("ready=true", IDLE);
+        host.stop(secs(60));
+    }
+
     /// Deletes what host `n` keeps on disk.
     pub fn wipe(&self, n: u32) {
         std::fs::remove_dir_all(self.state_dir(n)).expect("the state folder can be deleted");
@@ -237,9 +244,12 @@ impl Draft {
         application.as_table_mut().unwrap().entry("id").or_insert_with(|| self.id.clone().into());
         let log = table.entry("log").or_insert_with(|| Value::Table(Table::new()));
         self.fill_log(log.as_table_mut().expect("[log] is a table"));
-        match self.log {
-            Log::Kafka => drop(table.remove("topics")),
-            Log::Embedded => drop(table.remove("kafka")),
+        let by_host = table["log"].get("create_topics").and_then(Value::as_bool).unwrap_or(false);
+        if !by_host {
+            table.remove("topics");
+        }
+        if self.log == Log::Embedded {
+            table.remove("kafka");
         }
         toml::to_string(&table).expect("TOML")
     }

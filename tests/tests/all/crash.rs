@@ -95,9 +95,9 @@ fn killed_while_restoring(log: Log) {
     let (app, input) = job(log, "crash-restore");
     app.finish(1);
     app.wipe(1);
-    let mut host = app.host(1).arg("--until-idle").failpoints("restore-batch=1*off->return").start();
+    let mut host = app.host(1).failpoints("restore-batch=1*off->return").start();
     assert_eq!(host.wait(IDLE), ABORTED, "{}", host.log());
-    app.finish(1);
+    app.settle(1);
     judge(&app, &input);
 }
 
