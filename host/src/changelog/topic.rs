@@ -27,6 +27,7 @@ pub fn spec(
     TopicSpec {
         name: changelog_topic(application, processor, store),
         partitions,
+        replication: None,
         properties: properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     }
 }

@@ -68,7 +68,8 @@ impl Cluster {
 
     pub(super) fn create_topic(&self, spec: &TopicSpec) -> Result<(), Fault> {
         // -1: the broker's default replication (KIP-464).
-        let mut topic = NewTopic::new(&spec.name, spec.partitions, TopicReplication::Fixed(-1));
+        let replication = TopicReplication::Fixed(spec.replication.unwrap_or(-1));
+        let mut topic = NewTopic::new(&spec.name, spec.partitions, replication);
         for (name, value) in &spec.properties {
             topic = topic.set(name, value);
         }

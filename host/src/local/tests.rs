@@ -53,7 +53,7 @@ fn open(dir: &Path) -> LocalLog {
 
 fn create(log: &LocalLog, name: &str, partitions: i32, properties: &[(&str, &str)]) {
     let properties = properties.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    log.create_topic(&TopicSpec { name: name.into(), partitions, properties }).unwrap();
+    log.create_topic(&TopicSpec { name: name.into(), partitions, replication: None, properties }).unwrap();
 }
 
 fn record<'a>(key: Option<&'a [u8]>, value: Option<&'a [u8]>) -> RecordRef<'a> {

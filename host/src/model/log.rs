@@ -106,6 +106,8 @@ impl TopicLimits {
 pub struct TopicSpec {
     pub name: String,
     pub partitions: i32,
+    /// Copies of each partition; `None` leaves it to the cluster. The embedded log has one.
+    pub replication: Option<i32>,
     /// Further topic settings by Kafka's names, such as `cleanup.policy`.
     pub properties: Vec<(String, String)>,
 }

@@ -28,12 +28,10 @@ impl Cache {
     pub(super) fn open(dir: &Path, engine: &wasmtime::Engine) -> Result<Cache, Fault> {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)
-            .and_then(|()| fs::set_permissions(dir, Permissions::from_mode(0o700)))
-            .map_err(|e| unusable(dir, &e))?;
+        // made when there is something to keep, so that a start which is refused leaves nothing behind
+        if dir.exists() {
+            fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(|e| unusable(dir, &e))?;
+        }
         Ok(Cache { dir: dir.to_owned(), engine: hasher.finish() })
     }
 
@@ -58,6 +56,7 @@ impl Cache {
     /// By rename, so that no reader sees half a file.
     fn write(&self, digest: &str, code: &[u8]) -> std::io::Result<()> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         let part = self.dir.join(format!("{digest}.{}-{}.part", std::process::id(), COUNT.fetch_add(1, Relaxed)));
         let mut file = File::create(&part)?;
         file.write_all(Sha256::digest(code).as_slice())?;

@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub struct Ending {
     reason: Mutex<Option<Fault>>,
+    /// Why a processor was stopped, the first one.
+    stopped: Mutex<Option<Fault>>,
     stop: AtomicBool,
     done: AtomicBool,
 }
@@ -21,6 +23,11 @@ impl Ending {
             *reason = Some(fault);
         }
         self.stop();
+    }
+
+    /// A processor was stopped by its plugin; the others go on. When the host ends for another reason, this is its result.
+    pub fn stopped(&self, fault: Fault) {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
 
     /// Ends the process at once: nothing in it can be trusted to let go of its partitions.
@@ -48,6 +55,7 @@ impl Ending {
 
     /// Why it ended, once.
     pub fn reason(&self) -> Result<(), Fault> {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        let take = |fault: &Mutex<Option<Fault>>| fault.lock().unwrap_or_else(PoisonError::into_inner).take();
+        take(&self.reason).or_else(|| take(&self.stopped)).map_or(Ok(()), Err)
     }
 }

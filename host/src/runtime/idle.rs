@@ -41,7 +41,7 @@ impl IdleCheck {
         }
         let mut ends = Vec::new();
         let mut behind = Vec::new();
-        for assignment in assignments {
+        for assignment in assignments.iter().filter(|assignment| !assignment.spec().is_stopped()) {
             match lagging(shared, assignment) {
                 Ok(seen) => {
                     ends.extend(seen.iter().map(|(_, end, _)| *end));

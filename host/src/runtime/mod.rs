@@ -15,7 +15,7 @@ mod worker;
 
 pub use ending::Ending;
 pub use health::{Health, Snapshot};
-pub use plan::{Plan, Report};
+pub use plan::{Plan, Plugins, Report};
 pub use restores::{RestoreProgress, Restores, ShowRestore};
 pub use supervisor::{RunOptions, run};
 
@@ -49,8 +49,9 @@ pub fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
 
 /// Everything that `run` refuses, found without running and without changing anything.
 pub fn check(application: &Application) -> Result<Report, Fault> {
+    let plugins = Plugins::load(application, None)?;
     let log = open_log(application)?;
-    Plan::check(application, &*log)
+    Plan::check(application, &plugins, &*log)
 }
 
 impl Shared {

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between two attempts at something that the cluster could not do just now.
@@ -26,7 +27,8 @@ const FETCH_WAIT: Duration = Duration::from_millis(200);
 /// A pool of threads that open tasks.
 #[derive(Clone)]
 pub struct Openers {
-    jobs: Sender<Job>,
+    /// `None` ends one thread.
+    jobs: Sender<Option<Job>>,
 }
 
 /// One task to be opened. Shared with whoever may cancel it.
@@ -120,29 +122,36 @@ impl Job {
 }
 
 impl Openers {
-    /// Starts `threads` openers. They end when the last handle is gone.
-    pub fn start(tools: Arc<Tools>, threads: usize) -> Result<Openers, Fault> {
-        let (jobs, queue) = channel::<Job>();
+    /// Starts `threads` openers, to be ended by [`Openers::stop`] and joined: they hold the log and the stores' caches, and a
+    /// thread that still does when the process ends races with the destructors of the C++ libraries below.
+    pub fn start(tools: &Arc<Tools>, threads: usize) -> Result<(Openers, Vec<JoinHandle<()>>), Fault> {
+        let (jobs, queue) = channel::<Option<Job>>();
         let queue = Arc::new(Mutex::new(queue));
+        let mut started = Vec::new();
         for index in 0..threads {
             let (tools, queue) = (tools.clone(), queue.clone());
             let spawned =
                 std::thread::Builder::new().name(format!("opener-{index}")).spawn(move || serve(&tools, &queue));
-            spawned.map_err(|error| Fault::fatal("no-thread", format!("starting opener {index}: {error}")))?;
+            started.push(spawned.map_err(|error| Fault::fatal("no-thread", format!("starting opener {index}: {error}")))?);
         }
-        Ok(Openers { jobs })
+        Ok((Openers { jobs }, started))
+    }
+
+    /// Ends as many threads as were started, each after the job that it is at.
+    pub fn stop(&self, threads: usize) {
+        (0..threads).for_each(|_| drop(self.jobs.send(None)));
     }
 
     pub fn push(&self, job: Job) {
         // openers outlive every assignment; an unsent job would only mean that the process is ending
-        let _ = self.jobs.send(job);
+        let _ = self.jobs.send(Some(job));
     }
 }
 
-fn serve(tools: &Tools, queue: &Mutex<Receiver<Job>>) {
+fn serve(tools: &Tools, queue: &Mutex<Receiver<Option<Job>>>) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
+        let Ok(Some(job)) = job else { return };
         let sources = job.inner.sources.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
         Opening { tools, job: &job }.run(sources);
     }

@@ -10,7 +10,9 @@ use crate::model::{Fault, ids};
 use crate::plugin::{Component, Engine};
 use crate::task::{InputSpec, ProcessorSpec};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Everything that was resolved at start.
 pub struct Plan {
@@ -27,15 +29,34 @@ pub struct Report {
     pub creates: Vec<String>,
 }
 
+/// The plugins of an application, loaded and matched with its names: all that can be refused before the log is opened.
+pub struct Plugins {
+    engine: Engine,
+    components: Vec<Arc<Component>>,
+}
+
+impl Plugins {
+    /// Loads every plugin. `cache`: the folder of compiled components, made when the first one is put there.
+    pub fn load(application: &Application, cache: Option<&Path>) -> Result<Plugins, Fault> {
+        let engine = Engine::new(cache)?;
+        let load = |processor: &Processor| {
+            let component = engine.load(&processor.plugin).map_err(|fault| during(processor, fault))?;
+            match_names(processor, &component.manifest).map(|()| component)
+        };
+        let components = application.processors.iter().map(load).collect::<Result<_, _>>()?;
+        Ok(Plugins { engine, components })
+    }
+}
+
 impl Plan {
-    /// Loads plugins, checks every name, creates what may be created.
-    pub fn make(application: &Application, log: &dyn Log) -> Result<Plan, Fault> {
-        Builder::new(application, log, false)?.build().map(|(plan, _)| plan)
+    /// Finds or makes every topic.
+    pub fn make(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
+        Builder::new(application, log, false).build(plugins).map(|(plan, _)| plan)
     }
 
     /// The same, changing nothing.
-    pub fn check(application: &Application, log: &dyn Log) -> Result<Report, Fault> {
-        let (plan, creates) = Builder::new(application, log, true)?.build()?;
+    pub fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Report, Fault> {
+        let (plan, creates) = Builder::new(application, log, true).build(plugins)?;
         let name = |spec: &Arc<ProcessorSpec>| {
             let manifest = &spec.component.manifest;
             (spec.name.to_string(), manifest.name.clone(), manifest.version.clone())
@@ -48,31 +69,21 @@ struct Builder<'a> {
     application: &'a Application,
     log: &'a dyn Log,
     dry: bool,
-    engine: Engine,
     topics: HashMap<Arc<str>, TopicInfo>,
     creates: Vec<String>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(application: &'a Application, log: &'a dyn Log, dry: bool) -> Result<Self, Fault> {
-        let cache = application.state_dir.join("compiled");
-        let engine = Engine::new((!dry).then_some(cache.as_path()))?;
-        Ok(Builder { application, log, dry, engine, topics: HashMap::new(), creates: Vec::new() })
+    fn new(application: &'a Application, log: &'a dyn Log, dry: bool) -> Self {
+        Builder { application, log, dry, topics: HashMap::new(), creates: Vec::new() }
     }
 
-    /// Plugins first: a broken one is told before anything is created.
-    fn build(mut self) -> Result<(Plan, Vec<String>), Fault> {
-        let mut loaded = Vec::new();
-        for processor in &self.application.processors {
-            let component = self.engine.load(&processor.plugin).map_err(|fault| during(processor, fault))?;
-            match_names(processor, &component.manifest)?;
-            loaded.push((processor, component));
-        }
+    fn build(mut self, plugins: &Plugins) -> Result<(Plan, Vec<String>), Fault> {
         let mut processors = Vec::new();
-        for (processor, component) in loaded {
-            processors.push(Arc::new(self.processor(processor, component)?));
+        for (processor, component) in self.application.processors.iter().zip(&plugins.components) {
+            processors.push(Arc::new(self.processor(processor, component.clone())?));
         }
-        Ok((Plan { engine: self.engine, processors, topics: self.topics }, self.creates))
+        Ok((Plan { engine: plugins.engine.clone(), processors, topics: self.topics }, self.creates))
     }
 
     fn processor(&mut self, processor: &Processor, component: Arc<Component>) -> Result<ProcessorSpec, Fault> {
@@ -98,6 +109,7 @@ impl<'a> Builder<'a> {
             settings: processor.settings.to_string(),
             component,
             metrics: ProcessorMetrics::new(&processor.name),
+            stopped: AtomicBool::new(false),
         })
     }
 
@@ -135,7 +147,7 @@ impl<'a> Builder<'a> {
             }
             None => {
                 let name = ids::dead_letter_topic(&self.application.id, &processor.name);
-                self.internal(TopicSpec { name, partitions, properties: Vec::new() })
+                self.internal(TopicSpec { name, partitions, replication: None, properties: Vec::new() })
             }
         }
     }
@@ -178,7 +190,8 @@ impl<'a> Builder<'a> {
     fn described(&self, name: &str) -> TopicSpec {
         let topic = self.application.topics.get(name);
         let properties = topic.map(|t| t.properties.clone().into_iter().collect()).unwrap_or_default();
-        TopicSpec { name: name.to_owned(), partitions: topic.map_or(1, |t| t.partitions), properties }
+        let replication = topic.and_then(|t| t.replication);
+        TopicSpec { name: name.to_owned(), partitions: topic.map_or(1, |t| t.partitions), replication, properties }
     }
 
     /// Finds or makes one of our own topics.
@@ -228,13 +241,21 @@ fn during(processor: &Processor, fault: Fault) -> Fault {
     fault.during(format!("processor {}", processor.name))
 }
 
-/// Every input of the plugin has a topic, and every name in the file is one of the plugin's.
+/// Every name in the file is one of the plugin's (a misspelt one is told before what it leaves out), and every input and output of
+/// the plugin has a topic.
 fn match_names(processor: &Processor, manifest: &Manifest) -> Result<(), Fault> {
     let plugin = &manifest.name;
     let refuse = |setting: String, problem: &str, known: &[String]| {
         let message = format!("processor {}: {setting}: {problem} of plugin {plugin}", processor.name);
         Err(Fault::fatal("plugin-names", message).hint(format!("it has: {}", known.join(", "))))
     };
+    if let Some(name) = processor.inputs.keys().find(|name| !manifest.inputs.contains(name)) {
+        return refuse(format!("inputs.{name}"), "not an input", &manifest.inputs);
+    }
+    let unknown = processor.outputs.keys().find(|name| !manifest.outputs.contains(name) && !manifest.other_outputs);
+    if let Some(name) = unknown {
+        return refuse(format!("outputs.{name}"), "not an output", &manifest.outputs);
+    }
     for name in &manifest.inputs {
         if !processor.inputs.contains_key(name) {
             return refuse(format!("inputs.{name}"), "missing; it is an input", &manifest.inputs);
@@ -245,13 +266,7 @@ fn match_names(processor: &Processor, manifest: &Manifest) -> Result<(), Fault> 
             return refuse(format!("outputs.{name}"), "missing; it is an output", &manifest.outputs);
         }
     }
-    if let Some(name) = processor.inputs.keys().find(|name| !manifest.inputs.contains(name)) {
-        return refuse(format!("inputs.{name}"), "not an input", &manifest.inputs);
-    }
-    match processor.outputs.keys().find(|name| !manifest.outputs.contains(name)) {
-        Some(name) if !manifest.other_outputs => refuse(format!("outputs.{name}"), "not an output", &manifest.outputs),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// What an instance of this processor is told for one partition.

@@ -7,7 +7,7 @@ use super::instance::StateFolder;
 use super::opener::{Openers, Tools};
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
-use super::{Ending, Health, Plan, Restores, Shared, ShowRestore, open_log};
+use super::{Ending, Health, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
 use crate::config::Application;
 use crate::model::log::{GroupListener, GroupSpec, Member};
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict, ids};
@@ -40,6 +40,7 @@ const GROUP_POLL: Duration = Duration::from_millis(100);
 /// Start-up mistakes are returned before anything is changed; a cluster that is away is waited for, with health saying so.
 pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let clock = SystemClock::default();
+    let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
     let folder = StateFolder::open(&application.state_dir, &clock)?;
     let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
     let _signals = Signals::listen(ending.clone())?;
@@ -47,15 +48,15 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let instance = folder.instance.clone();
     let restores = Restores::new(options.show_restore);
     let shared = Arc::new(Shared { application, log, clock, health, restores, instance, ending });
-    match start(&shared)? {
+    match start(&shared, &plugins)? {
         Some(host) => host.supervise(options.until_idle),
         None => Ok(()),
     }
 }
 
 /// Starts everything. `None` where the host was told to stop before it was up.
-fn start(shared: &Arc<Shared>) -> Result<Option<Host>, Fault> {
-    let Some(plan) = patiently(&shared.health, &shared.ending, || Plan::make(&shared.application, &*shared.log))?
+fn start(shared: &Arc<Shared>, plugins: &Plugins) -> Result<Option<Host>, Fault> {
+    let Some(plan) = patiently(&shared.health, &shared.ending, || Plan::make(&shared.application, plugins, &*shared.log))?
     else {
         return Ok(None);
     };
@@ -72,17 +73,26 @@ fn start(shared: &Arc<Shared>) -> Result<Option<Host>, Fault> {
     let Plan { processors, topics, .. } = plan;
     let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
     let tools = Arc::new(Tools { shared: shared.clone(), topics, stores });
-    let openers = Openers::start(tools, shared.application.workers.max(2))?;
-    let mut host =
-        Host { shared: shared.clone(), workers: handles, threads, groups: Vec::new(), assignments: Vec::new(), ticker };
+    let (openers, opening) = Openers::start(&tools, shared.application.workers.max(2))?;
+    let mut host = Host {
+        shared: shared.clone(),
+        workers: handles,
+        threads,
+        groups: Vec::new(),
+        assignments: Vec::new(),
+        ticker,
+        openers: (openers.clone(), opening),
+    };
     for (shift, spec) in processors.into_iter().enumerate() {
         let assignment = Assignment::new(shared.clone(), spec, (host.workers.clone(), shift), openers.clone());
         host.assignments.push(assignment);
     }
     registry.fill(&host.assignments);
     for assignment in host.assignments.clone() {
-        host.groups.push(join(shared.clone(), assignment)?);
+        let join = || join(shared.clone(), assignment.clone());
+        host.groups.extend(patiently(&shared.health, &shared.ending, join)?);
     }
+    shared.health.clear(START);
     Ok(Some(host))
 }
 
@@ -174,6 +184,7 @@ struct Host {
     groups: Vec<JoinHandle<()>>,
     assignments: Vec<Arc<Assignment>>,
     ticker: JoinHandle<()>,
+    openers: (Openers, Vec<JoinHandle<()>>),
 }
 
 impl Host {
@@ -184,6 +195,10 @@ impl Host {
             self.watch();
             self.shared.health.say_changes();
             self.shared.restores.show();
+            if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
+                // nobody is left to go on
+                self.shared.ending.stop();
+            }
             if idle.as_mut().is_some_and(|check| check.look(&self.shared, &self.assignments)) {
                 tracing::info!("every input is worked off");
                 self.shared.ending.stop();
@@ -211,11 +226,13 @@ impl Host {
     /// within the grace.
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
-        let Host { shared, workers, threads, groups, ticker, .. } = self;
+        let Host { shared, workers, threads, groups, ticker, openers: (openers, opening), .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);
         workers.iter().for_each(Handle::stop);
         joined &= join_all(threads);
+        openers.stop(opening.len());
+        joined &= join_all(opening);
         shared.ending.done();
         joined &= join_all(vec![ticker]);
         shared.ending.reason()?;

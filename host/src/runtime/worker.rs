@@ -386,6 +386,8 @@ impl Worker {
 
     fn add(&mut self, opened: Opened) {
         let id = opened.parts.id.clone();
+        // a producer resolves topics between transactions only
+        self.commit_or_abort();
         let slot = self.next_slot;
         self.next_slot = self.next_slot.wrapping_add(1);
         match self.routes(&opened) {
@@ -395,6 +397,11 @@ impl Worker {
                 task.on_ready(&(Arc::new(move || handle.wake()) as Arc<dyn Fn() + Send + Sync>));
                 self.shared.health.clear(&format!("task {id}"));
                 self.tasks.push(task);
+            }
+            Err(fault) if fault.verdict == Verdict::Transient || fault.verdict == Verdict::Fenced => {
+                tracing::debug!(task = %id, %fault, "its topics cannot be resolved just now; opening it again");
+                let sources = opened.parts.inputs.into_iter().map(task::Input::into_source).collect();
+                self.reopen.reopen(id, sources, false);
             }
             Err(fault) => self.shared.ending.fail(fault.during(format!("task {id}: resolving its topics"))),
         }
@@ -460,6 +467,13 @@ impl Worker {
                 let id = task.id.clone();
                 self.abort();
                 self.close(&[id]).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, true));
+            }
+            (State::Halted(fault), _) if fault.code == "plugin-stop" => {
+                if task.spec.stop() {
+                    tracing::error!(code = fault.code, "{fault}; the other processors go on");
+                    self.shared.health.impair(format!("processor {} is stopped", task.spec.name), fault.to_string());
+                    self.shared.ending.stopped(fault.clone());
+                }
             }
             (State::Halted(fault), _) => {
                 self.shared.health.impair(subject(), fault.to_string());

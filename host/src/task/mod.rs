@@ -118,9 +118,16 @@ impl Task {
         self.intake.has_progress()
     }
 
-    /// Whether nothing is in flight, waiting for a retry or uncommitted, and every input is read to its end.
+    /// Whether nothing is uncommitted, and either the processor is stopped or every input is read to its end with nothing in
+    /// flight or waiting for a retry.
     pub fn is_idle(&self) -> bool {
-        self.call.is_none() && !self.has_progress() && self.intake.at_end() && self.state == State::Running
+        let worked_off = self.call.is_none() && self.intake.at_end() && self.state == State::Running;
+        !self.has_progress() && (worked_off || self.is_stopped())
+    }
+
+    /// Whether this task does nothing any more: halted itself, or with its processor.
+    pub fn is_stopped(&self) -> bool {
+        self.state.is_halted() || self.spec.is_stopped()
     }
 
     /// Bytes of uncommitted state.

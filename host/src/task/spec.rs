@@ -7,7 +7,7 @@ use crate::metrics::ProcessorMetrics;
 use crate::model::manifest::StoreSpec;
 use crate::plugin::Component;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A processor, resolved against its plugin and its topics.
 pub struct ProcessorSpec {
@@ -27,6 +27,19 @@ pub struct ProcessorSpec {
     pub settings: String,
     pub component: Arc<Component>,
     pub metrics: ProcessorMetrics,
+    /// Set once the plugin has said that nothing may go on: every task of the processor stands still.
+    pub stopped: AtomicBool,
+}
+
+impl ProcessorSpec {
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Stops every task of the processor. True for the first call.
+    pub fn stop(&self) -> bool {
+        !self.stopped.swap(true, Ordering::SeqCst)
+    }
 }
 
 #[derive(Clone, Debug)]

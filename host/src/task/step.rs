@@ -25,7 +25,7 @@ pub enum Step {
 impl Task {
     /// One turn. A fault means that the worker's transaction must be aborted, unless its verdict is this task's alone.
     pub fn step(&mut self, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
-        if self.state.is_halted() {
+        if self.is_stopped() {
             return Ok(Step::Idle);
         }
         match self.call.take() {

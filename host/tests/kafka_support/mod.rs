@@ -55,7 +55,7 @@ pub(crate) fn unique(name: &str) -> String {
 pub(crate) fn create(log: &Kafka, name: &str, partitions: i32, properties: &[(&str, &str)]) -> String {
     let name = unique(name);
     let properties = properties.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    log.create_topic(&TopicSpec { name: name.clone(), partitions, properties }).unwrap();
+    log.create_topic(&TopicSpec { name: name.clone(), partitions, replication: None, properties }).unwrap();
     until("the topic is known", || log.topic(&name).unwrap().filter(|topic| topic.partitions == partitions));
     name
 }
