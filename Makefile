@@ -38,7 +38,7 @@ demo: build
 	scripts/demo
 
 demo-clean:
-	scripts/demo clean
+	rm -rf state log
 
 test: setup-test build house unit integration
 

@@ -270,7 +270,13 @@ fn topics_are_described_and_created_once() {
     assert!(limits.compact && limits.delete);
     assert_eq!(limits.timestamp_after_ms, 3_600_000);
     assert_eq!(limits.timestamp_before_ms, i64::MAX);
-    log.create_topic(&pelton::model::log::TopicSpec { name: name.clone(), partitions: 9, replication: None, properties: vec![] }).unwrap();
+    log.create_topic(&pelton::model::log::TopicSpec {
+        name: name.clone(),
+        partitions: 9,
+        replication: None,
+        properties: vec![],
+    })
+    .unwrap();
     assert_eq!(log.topic(&name).unwrap().unwrap(), info);
     assert_eq!(info.id.len(), 22, "{}", info.id);
     assert!(log.topics().unwrap().contains(&info));

@@ -2,7 +2,7 @@
 
 use super::plan::{Plan, Reason, plan};
 use crate::model::log::{FetchLimit, Log, Source, TopicInfo};
-use crate::model::{Batch, Clock, Fault, TopicPartition, failpoint};
+use crate::model::{Batch, Clock, Fault, TopicPartition, Verdict, failpoint};
 use crate::state::{StoreState, Stores};
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl Restore {
         let restore = &mut self.stores[at];
         if restore.source.position() < restore.target {
             self.batch.clear();
-            let count = restore.source.fetch(&mut self.batch, BATCH, wait)?;
+            let count = restore.source.fetch(&mut self.batch, BATCH, wait).map_err(overtaken)?;
             if count > 0 {
                 stores.restore(restore.store, &self.batch, restore.source.position())?;
                 self.restored += count as u64;
@@ -192,6 +192,14 @@ fn tell(place: &TopicPartition, reason: Reason) {
     match reason {
         Reason::New => tracing::debug!(changelog = %place, %reason, "restoring a store"),
         _ => tracing::warn!(changelog = %place, %reason, "rebuilding a store from its changelog"),
+    }
+}
+
+/// Cleaning may overtake a restore: the store is then rebuilt from what is there.
+fn overtaken(fault: Fault) -> Fault {
+    match fault.code {
+        "offset-out-of-range" => Fault { verdict: Verdict::Corrupt, ..fault },
+        _ => fault,
     }
 }
 

@@ -14,18 +14,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How long the barrier waits for workers: below librdkafka's `max.poll.interval.ms` (5 minutes), above every record deadline.
-pub const REVOCATION_BUDGET: Duration = Duration::from_secs(120);
+pub(super) const REVOCATION_BUDGET: Duration = Duration::from_secs(120);
 /// After the budget: how long for an abort alone.
 const LAST_WAIT: Duration = Duration::from_secs(30);
 
 /// Opens a task again with sources that a worker gave back.
-pub trait Reopen: Send + Sync {
+pub(super) trait Reopen: Send + Sync {
     /// `wipe`: the store is not believed any more and is rebuilt from its changelog.
     fn reopen(&self, task: TaskId, sources: Returned, wipe: bool);
 }
 
 /// One processor's partitions on this host.
-pub struct Assignment {
+pub(super) struct Assignment {
     shared: Arc<Shared>,
     spec: Arc<ProcessorSpec>,
     workers: Vec<Handle>,
@@ -48,7 +48,7 @@ struct Slot {
 }
 
 impl Assignment {
-    pub fn new(
+    pub(super) fn new(
         shared: Arc<Shared>,
         spec: Arc<ProcessorSpec>,
         workers: (Vec<Handle>, usize),
@@ -68,26 +68,26 @@ impl Assignment {
     }
 
     /// Tells the group once it is joined; nothing is assigned before.
-    pub fn joined(&self, group: Arc<dyn Group>) {
+    pub(super) fn joined(&self, group: Arc<dyn Group>) {
         let _ = self.group.set(group);
     }
 
-    pub fn group(&self) -> Option<Arc<dyn Group>> {
+    pub(super) fn group(&self) -> Option<Arc<dyn Group>> {
         self.group.get().cloned()
     }
 
-    pub fn spec(&self) -> &Arc<ProcessorSpec> {
+    pub(super) fn spec(&self) -> &Arc<ProcessorSpec> {
         &self.spec
     }
 
     /// Whether nothing is being opened and every worker is idle.
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         let opening = self.lock().values().any(|slot| slot.work.as_ref().is_some_and(|job| !job.is_finished()));
         !opening && self.workers.iter().all(Handle::is_idle)
     }
 
     /// Partition numbers that this host works on.
-    pub fn partitions(&self) -> Vec<i32> {
+    pub(super) fn partitions(&self) -> Vec<i32> {
         self.lock().iter().filter(|(_, slot)| slot.work.is_some()).map(|(&partition, _)| partition).collect()
     }
 

@@ -12,7 +12,7 @@ const PACE: Duration = Duration::from_millis(300);
 
 /// Looks and remembers what it saw.
 #[derive(Default)]
-pub struct IdleCheck {
+pub(super) struct IdleCheck {
     next_look: Duration,
     last: Option<Vec<i64>>,
     said: Vec<String>,
@@ -21,7 +21,7 @@ pub struct IdleCheck {
 
 impl IdleCheck {
     /// Whether everything has been worked off, on two looks running.
-    pub fn look(&mut self, shared: &Shared, assignments: &[Arc<Assignment>]) -> bool {
+    pub(super) fn look(&mut self, shared: &Shared, assignments: &[Arc<Assignment>]) -> bool {
         use crate::model::Clock;
         let now = shared.clock.monotonic();
         if now < self.next_look {

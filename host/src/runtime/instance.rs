@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// Holds the state folder for this process until dropped (or killed: the kernel lets go of the lock).
 #[derive(Debug)]
-pub struct StateFolder {
+pub(super) struct StateFolder {
     _lock: File,
     pub instance: String,
 }
 
 impl StateFolder {
     /// Locks the folder, creating it where it is missing, and reads or makes the instance id.
-    pub fn open(dir: &Path, clock: &dyn Clock) -> Result<StateFolder, Fault> {
+    pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<StateFolder, Fault> {
         fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
         let lock = take_lock(dir)?;
         let instance = instance_id(dir, clock).map_err(|error| unwritable(dir, &error))?;
@@ -51,10 +51,11 @@ fn unwritable(dir: &Path, error: &std::io::Error) -> Fault {
 /// Sixteen hex digits, made once. Written by rename, so that a crash leaves the whole id or none.
 fn instance_id(dir: &Path, clock: &dyn Clock) -> std::io::Result<String> {
     let path = dir.join("instance");
-    if let Ok(id) = fs::read_to_string(&path) {
-        if id.len() == 16 && id.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Ok(id);
-        }
+    if let Ok(id) = fs::read_to_string(&path)
+        && id.len() == 16
+        && id.bytes().all(|b| b.is_ascii_hexdigit())
+    {
+        return Ok(id);
     }
     let id = fresh_id(clock);
     let part = dir.join("instance.part");

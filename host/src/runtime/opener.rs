@@ -26,14 +26,14 @@ const FETCH_WAIT: Duration = Duration::from_millis(200);
 
 /// A pool of threads that open tasks.
 #[derive(Clone)]
-pub struct Openers {
+pub(super) struct Openers {
     /// `None` ends one thread.
     jobs: Sender<Option<Job>>,
 }
 
 /// One task to be opened. Shared with whoever may cancel it.
 #[derive(Clone)]
-pub struct Job {
+pub(super) struct Job {
     inner: Arc<JobInner>,
 }
 
@@ -52,14 +52,14 @@ struct JobInner {
 }
 
 /// What the openers need beside the job.
-pub struct Tools {
+pub(super) struct Tools {
     pub shared: Arc<Shared>,
     pub topics: HashMap<Arc<str>, TopicInfo>,
     pub stores: state::Shared,
 }
 
 impl Job {
-    pub fn new(
+    pub(super) fn new(
         id: TaskId,
         spec: Arc<ProcessorSpec>,
         owner: (Arc<dyn Group>, Lease),
@@ -82,7 +82,7 @@ impl Job {
     }
 
     /// Asks the opener to give up. What comes back are the sources, unless the task is with its worker already.
-    pub fn cancel(&self) -> Receiver<Returned> {
+    pub(super) fn cancel(&self) -> Receiver<Returned> {
         let (done, answer) = channel();
         let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.inner.cancelled.store(true, Ordering::SeqCst);
@@ -95,7 +95,7 @@ impl Job {
     }
 
     /// Whether this job has ended, by handing its task over or by giving up.
-    pub fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.inner.finished.load(Ordering::SeqCst)
     }
 
@@ -124,7 +124,7 @@ impl Job {
 impl Openers {
     /// Starts `threads` openers, to be ended by [`Openers::stop`] and joined: they hold the log and the stores' caches, and a
     /// thread that still does when the process ends races with the destructors of the C++ libraries below.
-    pub fn start(tools: &Arc<Tools>, threads: usize) -> Result<(Openers, Vec<JoinHandle<()>>), Fault> {
+    pub(super) fn start(tools: &Arc<Tools>, threads: usize) -> Result<(Openers, Vec<JoinHandle<()>>), Fault> {
         let (jobs, queue) = channel::<Option<Job>>();
         let queue = Arc::new(Mutex::new(queue));
         let mut started = Vec::new();
@@ -132,17 +132,18 @@ impl Openers {
             let (tools, queue) = (tools.clone(), queue.clone());
             let spawned =
                 std::thread::Builder::new().name(format!("opener-{index}")).spawn(move || serve(&tools, &queue));
-            started.push(spawned.map_err(|error| Fault::fatal("no-thread", format!("starting opener {index}: {error}")))?);
+            started
+                .push(spawned.map_err(|error| Fault::fatal("no-thread", format!("starting opener {index}: {error}")))?);
         }
         Ok((Openers { jobs }, started))
     }
 
     /// Ends as many threads as were started, each after the job that it is at.
-    pub fn stop(&self, threads: usize) {
+    pub(super) fn stop(&self, threads: usize) {
         (0..threads).for_each(|_| drop(self.jobs.send(None)));
     }
 
-    pub fn push(&self, job: Job) {
+    pub(super) fn push(&self, job: Job) {
         // openers outlive every assignment; an unsent job would only mean that the process is ending
         let _ = self.jobs.send(Some(job));
     }

@@ -270,7 +270,7 @@ fn match_names(processor: &Processor, manifest: &Manifest) -> Result<(), Fault> 
 }
 
 /// What an instance of this processor is told for one partition.
-pub fn context(spec: &ProcessorSpec, partition: i32, topics: &HashMap<Arc<str>, TopicInfo>) -> Context {
+pub(super) fn context(spec: &ProcessorSpec, partition: i32, topics: &HashMap<Arc<str>, TopicInfo>) -> Context {
     let inputs = spec.inputs.iter().map(|input| (input.name.clone(), input.topic.to_string())).collect();
     let outputs = spec.outputs.iter().map(|(name, topic)| (name.clone(), topic.to_string())).collect();
     let sizes =
@@ -283,6 +283,6 @@ pub fn context(spec: &ProcessorSpec, partition: i32, topics: &HashMap<Arc<str>, 
         outputs,
         stores: spec.stores.iter().map(|store| store.name.clone()).collect(),
         settings: spec.settings.clone(),
-        max_record_bytes: sizes.min().unwrap_or(u64::from(u32::MAX)).min(u64::from(u32::MAX)) as u32,
+        max_record_bytes: u32::try_from(sizes.min().unwrap_or(u64::MAX)).unwrap_or(u32::MAX),
     }
 }

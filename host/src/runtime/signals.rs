@@ -11,13 +11,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const UNCLEAN: i32 = 4;
 
 /// Listens until dropped.
-pub struct Signals {
+pub(super) struct Signals {
     _stop: tokio::sync::oneshot::Sender<()>,
 }
 
 impl Signals {
     /// Listens from now on: a signal in the first milliseconds counts as well.
-    pub fn listen(ending: Arc<Ending>) -> Result<Signals, Fault> {
+    pub(super) fn listen(ending: Arc<Ending>) -> Result<Signals, Fault> {
         let fail = |error: std::io::Error| Fault::fatal("no-signals", format!("listening for signals: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let guard = runtime.enter();
@@ -55,12 +55,12 @@ async fn serve(
 }
 
 /// Ends the process when a stop takes longer than the application's grace.
-pub struct Grace {
+pub(super) struct Grace {
     over: Arc<AtomicBool>,
 }
 
 impl Grace {
-    pub fn start(shared: &Arc<Shared>) -> Result<Grace, Fault> {
+    pub(super) fn start(shared: &Arc<Shared>) -> Result<Grace, Fault> {
         let over = Arc::new(AtomicBool::new(false));
         let (done, clock, grace) = (over.clone(), shared.clock, shared.application.shutdown_grace);
         let end = clock.monotonic() + grace;

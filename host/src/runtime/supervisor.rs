@@ -45,7 +45,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
     let _signals = Signals::listen(ending.clone())?;
     let Some(log) = patiently(&health, &ending, || open_log(&application))? else { return Ok(()) };
-    let instance = folder.instance.clone();
+    let instance = folder.instance;
     let restores = Restores::new(options.show_restore);
     let shared = Arc::new(Shared { application, log, clock, health, restores, instance, ending });
     match start(&shared, &plugins)? {
@@ -56,7 +56,8 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
 
 /// Starts everything. `None` where the host was told to stop before it was up.
 fn start(shared: &Arc<Shared>, plugins: &Plugins) -> Result<Option<Host>, Fault> {
-    let Some(plan) = patiently(&shared.health, &shared.ending, || Plan::make(&shared.application, plugins, &*shared.log))?
+    let Some(plan) =
+        patiently(&shared.health, &shared.ending, || Plan::make(&shared.application, plugins, &*shared.log))?
     else {
         return Ok(None);
     };

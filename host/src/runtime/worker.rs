@@ -21,7 +21,7 @@ const LOOK_AROUND: Duration = Duration::from_millis(100);
 
 /// What other threads see of a worker.
 #[derive(Clone)]
-pub struct Handle {
+pub(super) struct Handle {
     inner: Arc<Inner>,
 }
 
@@ -35,7 +35,7 @@ struct Inner {
 }
 
 /// Sources of tasks that a worker gave up, to be used by whoever opens them next.
-pub type Returned = Vec<Box<dyn Source>>;
+pub(super) type Returned = Vec<Box<dyn Source>>;
 
 enum Command {
     Add(Box<Opened>),
@@ -47,7 +47,7 @@ enum Command {
 }
 
 /// A task ready to run, with the topics it writes to: outputs, changelogs, dead letters.
-pub struct Opened {
+pub(super) struct Opened {
     pub parts: Parts,
     pub outputs: Vec<TopicInfo>,
     pub changelogs: Vec<TopicInfo>,
@@ -79,36 +79,36 @@ struct Worker {
 
 impl Handle {
     /// Adds a task.
-    pub fn add(&self, opened: Opened) {
+    pub(super) fn add(&self, opened: Opened) {
         self.send(Command::Add(Box::new(opened)));
     }
 
     /// Asks for tasks to be committed (or aborted) and let go; what comes back says that it is done.
-    pub fn release(&self, tasks: Vec<TaskId>) -> Receiver<Returned> {
+    pub(super) fn release(&self, tasks: Vec<TaskId>) -> Receiver<Returned> {
         let (done, answer) = channel();
         self.send(Command::Release(tasks, done));
         answer
     }
 
     /// Asks for tasks to be aborted and let go.
-    pub fn drop_tasks(&self, tasks: Vec<TaskId>) -> Receiver<Returned> {
+    pub(super) fn drop_tasks(&self, tasks: Vec<TaskId>) -> Receiver<Returned> {
         let (done, answer) = channel();
         self.send(Command::Drop(tasks, done));
         answer
     }
 
     /// Asks the worker to commit what it has and end.
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.send(Command::Stop);
     }
 
     /// When the worker last turned, on the monotonic clock.
-    pub fn last_turn(&self) -> Duration {
+    pub(super) fn last_turn(&self) -> Duration {
         Duration::from_millis(self.inner.beat.load(Ordering::Relaxed))
     }
 
     /// Whether every task is idle and nothing is uncommitted.
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.inner.busy.load(Ordering::SeqCst) == 0
     }
 
@@ -133,7 +133,11 @@ impl Handle {
 
 /// Starts a worker. Its producer is made first, which fences what an earlier life of this instance left open; this waits for the
 /// cluster as long as that takes, and `ready` is told once it is done.
-pub fn start(shared: Arc<Shared>, index: usize, reopen: Arc<dyn Reopen>) -> Result<(Handle, JoinHandle<()>), Fault> {
+pub(super) fn start(
+    shared: Arc<Shared>,
+    index: usize,
+    reopen: Arc<dyn Reopen>,
+) -> Result<(Handle, JoinHandle<()>), Fault> {
     let (commands, receiver) = channel();
     let (thread, beat, busy) = (OnceLock::new(), AtomicU64::new(0), AtomicU64::new(u64::MAX));
     let handle = Handle { inner: Arc::new(Inner { commands, thread, beat, busy }) };
@@ -423,10 +427,11 @@ impl Worker {
     }
 
     fn commit_or_abort(&mut self) {
-        if self.sound && self.tasks.iter().any(Task::has_progress) {
-            if let Err(fault) = self.commit() {
-                self.recover(fault);
-            }
+        if self.sound
+            && self.tasks.iter().any(Task::has_progress)
+            && let Err(fault) = self.commit()
+        {
+            self.recover(fault);
         }
     }
 

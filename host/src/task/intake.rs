@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The inputs of a task with the records between fetching and acceptance.
-pub struct Intake {
+pub(super) struct Intake {
     inputs: Vec<Lane>,
     /// The input to look at first, so that none starves.
     turn: usize,
@@ -26,7 +26,7 @@ struct Lane {
 
 /// What is to be done next.
 #[derive(Debug)]
-pub enum Next {
+pub(super) enum Next {
     Nothing,
     Call(Batch),
     /// One record that failed already: it is not shown to the plugin again.
@@ -34,18 +34,18 @@ pub enum Next {
 }
 
 impl Intake {
-    pub fn new(inputs: Vec<Input>) -> Intake {
+    pub(super) fn new(inputs: Vec<Input>) -> Intake {
         let lane =
             |input: Input| Lane { start: input.offset().offset, input, pending: None, excluded: BTreeMap::new() };
         Intake { inputs: inputs.into_iter().map(lane).collect(), turn: 0, spare: Batch::default() }
     }
 
-    pub fn on_ready(&mut self, wake: &Arc<dyn Fn() + Send + Sync>) {
+    pub(super) fn on_ready(&mut self, wake: &Arc<dyn Fn() + Send + Sync>) {
         self.inputs.iter_mut().for_each(|lane| lane.input.on_ready(wake.clone()));
     }
 
     /// The next records of one input, `now` in wall-clock milliseconds.
-    pub fn next(&mut self, limit: FetchLimit, now: i64) -> Result<Next, Fault> {
+    pub(super) fn next(&mut self, limit: FetchLimit, now: i64) -> Result<Next, Fault> {
         for step in 0..self.inputs.len() {
             let index = (self.turn + step) % self.inputs.len();
             let spare = std::mem::take(&mut self.spare);
@@ -61,7 +61,7 @@ impl Intake {
     }
 
     /// The first `done` records of `batch` are accepted; the rest is put back.
-    pub fn accept(&mut self, mut batch: Batch, done: usize) {
+    pub(super) fn accept(&mut self, mut batch: Batch, done: usize) {
         let lane = &mut self.inputs[batch.input as usize];
         if done > 0 {
             let next = batch.offsets[done - 1] + 1;
@@ -76,44 +76,44 @@ impl Intake {
     }
 
     /// Nothing of `batch` was accepted: it is met again.
-    pub fn put_back(&mut self, batch: Batch) {
+    pub(super) fn put_back(&mut self, batch: Batch) {
         self.inputs[batch.input as usize].put_back(batch);
     }
 
     /// Marks a record as failed. False where it was marked already.
-    pub fn exclude(&mut self, input: usize, offset: i64, failure: Failure) -> bool {
+    pub(super) fn exclude(&mut self, input: usize, offset: i64, failure: Failure) -> bool {
         self.inputs.get_mut(input).is_none_or(|lane| lane.excluded.insert(offset, failure).is_none())
     }
 
-    pub fn topic(&self, input: u32) -> &str {
+    pub(super) fn topic(&self, input: u32) -> &str {
         &self.inputs[input as usize].input.partition().topic
     }
 
-    pub fn has_progress(&self) -> bool {
+    pub(super) fn has_progress(&self) -> bool {
         self.inputs.iter().any(|lane| lane.input.has_progress())
     }
 
-    pub fn at_end(&self) -> bool {
+    pub(super) fn at_end(&self) -> bool {
         self.inputs.iter().all(|lane| lane.pending.is_none() && lane.input.at_end())
     }
 
-    pub fn offsets(&self) -> impl Iterator<Item = OffsetCommit> {
+    pub(super) fn offsets(&self) -> impl Iterator<Item = OffsetCommit> {
         self.inputs.iter().filter(|lane| lane.input.has_progress()).map(|lane| lane.input.offset())
     }
 
     /// Every input's next offset, moved or not, with its topic.
-    pub fn positions(&self) -> Vec<(Arc<str>, i64)> {
+    pub(super) fn positions(&self) -> Vec<(Arc<str>, i64)> {
         let position = |lane: &Lane| (lane.input.partition().topic.clone(), lane.input.offset().offset);
         self.inputs.iter().map(position).collect()
     }
 
-    pub fn partitions(&self) -> Vec<TopicPartition> {
+    pub(super) fn partitions(&self) -> Vec<TopicPartition> {
         self.inputs.iter().map(|lane| lane.input.partition().clone()).collect()
     }
 
     /// What became of a commit whose outcome is unknown, from the group's committed offsets in the order of [`Intake::partitions`]:
     /// `Some(true)` committed, `Some(false)` aborted, `None` neither, so that nothing here can be believed.
-    pub fn resolve(&self, committed: &[Committed]) -> Option<bool> {
+    pub(super) fn resolve(&self, committed: &[Committed]) -> Option<bool> {
         let pairs =
             || self.inputs.iter().map(|lane| &lane.input).zip(committed).filter(|(input, _)| input.has_progress());
         let now = |found: &Committed| found.offset.unwrap_or(-1);
@@ -123,15 +123,15 @@ impl Intake {
         pairs().all(|(input, found)| now(found) == input.committed()).then_some(false)
     }
 
-    pub fn into_sources(self) -> Vec<Box<dyn Source>> {
+    pub(super) fn into_sources(self) -> Vec<Box<dyn Source>> {
         self.inputs.into_iter().map(|lane| lane.input.into_source()).collect()
     }
 
-    pub fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.inputs.iter_mut().for_each(|lane| lane.input.settle());
     }
 
-    pub fn rewind(&mut self) {
+    pub(super) fn rewind(&mut self) {
         for lane in &mut self.inputs {
             lane.pending = None;
             lane.input.rewind(lane.start);

@@ -9,7 +9,7 @@ const CLEAN: u32 = 100;
 
 /// The size of the next batch. Pure: no clock, no I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pacing {
+pub(super) struct Pacing {
     most: usize,
     bytes: usize,
     size: usize,
@@ -21,27 +21,27 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    pub fn new(most: usize, bytes: usize) -> Pacing {
+    pub(super) fn new(most: usize, bytes: usize) -> Pacing {
         Pacing { most, bytes, size: most, alone: 0, culprits_running: 0, cautious: 0 }
     }
 
     /// Most records of the next batch.
-    pub fn records(&self) -> usize {
+    pub(super) fn records(&self) -> usize {
         if self.alone > 0 || self.cautious > 0 { 1 } else { self.size }
     }
 
     /// Whether records are run again one by one to find a culprit.
-    pub fn is_hunting(&self) -> bool {
+    pub(super) fn is_hunting(&self) -> bool {
         self.alone > 0
     }
 
     /// Most bytes of the next batch.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// A call over `records` came back after `took`.
-    pub fn clean(&mut self, records: usize, took: Duration) {
+    pub(super) fn clean(&mut self, records: usize, took: Duration) {
         self.alone = self.alone.saturating_sub(records);
         self.cautious = self.cautious.saturating_sub(records.min(u32::MAX as usize) as u32);
         if records > 0 {
@@ -55,17 +55,17 @@ impl Pacing {
     }
 
     /// A call over `records` broke, and nothing says which of them did it: they are run again one by one.
-    pub fn isolate(&mut self, records: usize) {
+    pub(super) fn isolate(&mut self, records: usize) {
         self.alone = self.alone.max(records);
     }
 
     /// A call over `records` broke a limit that a smaller batch may keep.
-    pub fn halve(&mut self, records: usize) {
+    pub(super) fn halve(&mut self, records: usize) {
         self.size = (records / 2).max(1);
     }
 
     /// A record was found guilty, alone.
-    pub fn culprit(&mut self) {
+    pub(super) fn culprit(&mut self) {
         self.alone = self.alone.saturating_sub(1);
         self.culprits_running += 1;
         if self.culprits_running >= 2 {

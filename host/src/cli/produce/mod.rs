@@ -105,7 +105,12 @@ fn ensure_topic(application: &Application, log: &dyn Log, name: &str) -> Result<
     let settings = application.topics.get(name);
     let partitions = settings.map_or(1, |t| t.partitions);
     let properties = settings.map_or_else(Vec::new, |t| t.properties.clone().into_iter().collect());
-    log.create_topic(&TopicSpec { name: name.to_owned(), partitions, replication: settings.and_then(|t| t.replication), properties })?;
+    log.create_topic(&TopicSpec {
+        name: name.to_owned(),
+        partitions,
+        replication: settings.and_then(|t| t.replication),
+        properties,
+    })?;
     Ok(partitions)
 }
 

@@ -170,8 +170,13 @@ fn topics_are_listed_with_what_is_internal() {
     let log = Memory::default();
     for name in ["t", "app-p-totals-changelog", "app-p-dead-letters"] {
         use crate::model::log::Log;
-        log.create_topic(&crate::model::log::TopicSpec { name: name.to_owned(), partitions: 1, replication: None, properties: vec![] })
-            .unwrap();
+        log.create_topic(&crate::model::log::TopicSpec {
+            name: name.to_owned(),
+            partitions: 1,
+            replication: None,
+            properties: vec![],
+        })
+        .unwrap();
     }
     produce(&log, "--format raw", "a\nb\n");
     let list = |json| {
