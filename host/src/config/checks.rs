@@ -140,14 +140,17 @@ impl Checks<'_> {
     }
 
     fn deadlines(&mut self, processor: &Processor, node: &Node) {
-        let (deadline, stuck) = (processor.limits.record_deadline, self.application.stuck_after);
-        if deadline < stuck {
-            return;
+        let deadline = processor.limits.record_deadline;
+        let bounds = [
+            (self.application.stuck_after, "application.stuck_after"),
+            (self.application.revocation_budget(), "half of max.poll.interval.ms"),
+        ];
+        if let Some((bound, name)) = bounds.into_iter().find(|(bound, _)| deadline >= *bound) {
+            let at = node.get("limits").map_or(node.at, |e| place(&e.node, "record_deadline"));
+            let message = format!("is not below {name} ({})", units::show_duration(bound));
+            let wrong = Wrong::new("conflict", message, format!("lower it, or raise {name}"));
+            self.mistakes.add(at, "processor.limits.record_deadline", wrong);
         }
-        let at = node.get("limits").map_or(node.at, |e| place(&e.node, "record_deadline"));
-        let message = format!("is not below application.stuck_after ({})", units::show_duration(stuck));
-        let wrong = Wrong::new("conflict", message, "lower it, or raise application.stuck_after");
-        self.mistakes.add(at, "processor.limits.record_deadline", wrong);
     }
 
     fn at(&mut self, keys: &[&str], path: &str, wrong: Wrong) {

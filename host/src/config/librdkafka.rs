@@ -53,7 +53,6 @@ const REFUSED: &[Refused] = &[
     Refused("interceptors", "set in code only"),
     Refused("isolation.level", "records of aborted transactions must not be read"),
     Refused("log.queue", "logs are taken from the client's queue"),
-    Refused("max.poll.interval.ms", "the barrier at revocation is bounded by it"),
     Refused("message.max.bytes", "size is the topic's setting `max.message.bytes`; it is checked per record"),
     Refused("message.send.max.retries", "giving up on a retry would break the order of records"),
     Refused("metadata.broker.list", "use `brokers`"),

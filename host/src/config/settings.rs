@@ -166,6 +166,16 @@ impl fmt::Debug for Processor {
 }
 
 impl Application {
+    /// How long a revocation may wait for workers: half of librdkafka's `max.poll.interval.ms` (300,000 unless a property says
+    /// otherwise), at most two minutes. Past it the group would expel this member.
+    pub fn revocation_budget(&self) -> Duration {
+        let set = match &self.log {
+            LogKind::Kafka(kafka) => kafka.properties.get("max.poll.interval.ms").and_then(|ms| ms.parse().ok()),
+            LogKind::Local { .. } => None,
+        };
+        (Duration::from_millis(set.unwrap_or(300_000)) / 2).min(Duration::from_secs(120))
+    }
+
     /// How long an open transaction may be silent; on the embedded log, where none can be, Kafka's default of this file.
     pub fn transaction_timeout(&self) -> Duration {
         match &self.log {

@@ -30,6 +30,7 @@ impl Cache {
         engine.precompile_compatibility_hash().hash(&mut hasher);
         // made when there is something to keep, so that a start which is refused leaves nothing behind
         if dir.exists() {
+            fs::read_dir(dir).map_err(|e| unusable(dir, &e))?;
             fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(|e| unusable(dir, &e))?;
         }
         Ok(Cache { dir: dir.to_owned(), engine: hasher.finish() })

@@ -13,8 +13,6 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How long the barrier waits for workers: below librdkafka's `max.poll.interval.ms` (5 minutes), above every record deadline.
-pub(super) const REVOCATION_BUDGET: Duration = Duration::from_secs(120);
 /// After the budget: how long for an abort alone.
 const LAST_WAIT: Duration = Duration::from_secs(30);
 
@@ -177,7 +175,7 @@ impl Assignment {
     fn collect(&self, answers: Vec<Receiver<Returned>>, numbers: &[i32]) -> Returned {
         let mut returned = Vec::new();
         for answer in answers {
-            match answer.recv_timeout(REVOCATION_BUDGET) {
+            match answer.recv_timeout(self.shared.application.revocation_budget()) {
                 Ok(mut sources) => returned.append(&mut sources),
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => self.insist(&answer, numbers),

@@ -6,6 +6,7 @@ mod ending;
 pub mod health;
 mod idle;
 mod instance;
+mod limits;
 mod opener;
 mod plan;
 mod restores;
@@ -33,6 +34,7 @@ pub struct Shared {
     pub clock: SystemClock,
     pub health: Arc<Health>,
     pub restores: Restores,
+    pub limits: limits::Limits,
     /// Stable over restarts: kept in the state folder.
     pub instance: String,
     pub ending: Arc<Ending>,

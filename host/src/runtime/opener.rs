@@ -5,6 +5,7 @@ use super::worker::{Handle, Opened, Returned};
 use super::{Shared, plan};
 use crate::changelog::{Progress, Restore, Step};
 use crate::config::settings::Start;
+use crate::metrics::ChangelogMetrics;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
 use crate::model::{Fault, TaskId, TopicPartition, Verdict};
@@ -284,6 +285,11 @@ impl Opening<'_> {
     fn restored(&self, progress: &Progress) {
         let shared = &self.tools.shared;
         shared.restores.done(&self.job.inner.id);
+        let spec = &self.job.inner.spec;
+        if let [store, ..] = &spec.stores[..] {
+            // a task's stores are restored together, and counted under the first
+            ChangelogMetrics::new(&spec.name, &store.name).restored(progress.records);
+        }
         if progress.records > 0 {
             let (records, rate) = (progress.records, progress.records_per_second as u64);
             tracing::info!(task = %self.job.inner.id, records, rate, "restored from the changelog");

@@ -4,6 +4,7 @@
 use super::assignment::{Assignment, Reopen};
 use super::idle::IdleCheck;
 use super::instance::StateFolder;
+use super::limits;
 use super::opener::{Openers, Tools};
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
@@ -47,7 +48,8 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let Some(log) = patiently(&health, &ending, || open_log(&application))? else { return Ok(()) };
     let instance = folder.instance;
     let restores = Restores::new(options.show_restore);
-    let shared = Arc::new(Shared { application, log, clock, health, restores, instance, ending });
+    let limits = limits::Limits::default();
+    let shared = Arc::new(Shared { application, log, clock, health, restores, limits, instance, ending });
     match start(&shared, &plugins)? {
         Some(host) => host.supervise(options.until_idle),
         None => Ok(()),
@@ -72,8 +74,10 @@ fn start(shared: &Arc<Shared>, plugins: &Plugins) -> Result<Option<Host>, Fault>
     let (handles, threads): (Vec<Handle>, Vec<JoinHandle<()>>) = workers.into_iter().unzip();
     let ticker = ticker(shared.clone(), plan.engine.clone())?;
     let Plan { processors, topics, .. } = plan;
+    let written = topics.keys().cloned().collect();
     let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
     let tools = Arc::new(Tools { shared: shared.clone(), topics, stores });
+    let asking = limits::start(shared.clone(), written)?;
     let (openers, opening) = Openers::start(&tools, shared.application.workers.max(2))?;
     let mut host = Host {
         shared: shared.clone(),
@@ -83,6 +87,7 @@ fn start(shared: &Arc<Shared>, plugins: &Plugins) -> Result<Option<Host>, Fault>
         assignments: Vec::new(),
         ticker,
         openers: (openers.clone(), opening),
+        asking,
     };
     for (shift, spec) in processors.into_iter().enumerate() {
         let assignment = Assignment::new(shared.clone(), spec, (host.workers.clone(), shift), openers.clone());
@@ -186,6 +191,7 @@ struct Host {
     assignments: Vec<Arc<Assignment>>,
     ticker: JoinHandle<()>,
     openers: (Openers, Vec<JoinHandle<()>>),
+    asking: JoinHandle<()>,
 }
 
 impl Host {
@@ -227,7 +233,7 @@ impl Host {
     /// within the grace.
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
-        let Host { shared, workers, threads, groups, ticker, openers: (openers, opening), .. } = self;
+        let Host { shared, workers, threads, groups, ticker, openers: (openers, opening), asking, .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);
         workers.iter().for_each(Handle::stop);
@@ -235,7 +241,7 @@ impl Host {
         openers.stop(opening.len());
         joined &= join_all(opening);
         shared.ending.done();
-        joined &= join_all(vec![ticker]);
+        joined &= join_all(vec![ticker, asking]);
         shared.ending.reason()?;
         if joined { Ok(()) } else { Err(Fault::fatal("thread-panicked", "a thread of the host panicked; see the log")) }
     }

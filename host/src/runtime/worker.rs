@@ -3,6 +3,7 @@
 
 use super::Shared;
 use super::assignment::Reopen;
+use crate::metrics::CommitMetrics;
 use crate::model::log::{Source, TopicInfo};
 use crate::model::{Clock, Fault, TaskId, Verdict, ids};
 use crate::task::{self, CommitError, Outbox, Parts, Routes, State, Step, Task};
@@ -73,6 +74,9 @@ struct Worker {
     troubled: bool,
     /// When stores are looked at next for flushes that are due.
     maintenance: Duration,
+    /// The version of the topics' limits that the outbox has.
+    limits_seen: u64,
+    metrics: CommitMetrics,
     /// Tasks whose health was said to be impaired.
     unwell: Vec<TaskId>,
 }
@@ -158,6 +162,8 @@ pub(super) fn start(
         stopping: false,
         troubled: false,
         maintenance: Duration::ZERO,
+        limits_seen: 0,
+        metrics: CommitMetrics::default(),
         unwell: Vec::new(),
     };
     let spawned = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || worker.run());
@@ -222,6 +228,9 @@ impl Worker {
             return Ok(());
         }
         self.maintenance = now + Duration::from_secs(1);
+        if let Some(topics) = self.shared.limits.newer(&mut self.limits_seen) {
+            self.outbox.renew_limits(&topics);
+        }
         self.tasks.iter_mut().try_for_each(Task::maintain)
     }
 
@@ -229,7 +238,7 @@ impl Worker {
     fn commit(&mut self) -> Result<(), Fault> {
         let start = self.shared.clock.monotonic();
         self.due = start + self.shared.application.commit_interval;
-        let result = task::commit(&mut self.outbox, &mut self.tasks, self.shared.wall_ms());
+        let result = task::commit(&mut self.outbox, &mut self.tasks, (&self.metrics, &self.shared.clock));
         let outcome = match result {
             Ok(()) => {
                 self.well_again();
@@ -239,7 +248,7 @@ impl Worker {
             Err(CommitError::Unknown(fault)) => self.resolve(fault),
             Err(CommitError::Refused(refusals)) => {
                 refusals.into_iter().for_each(|refusal| self.refuse(refusal));
-                self.abort();
+                self.abort("output-refused");
                 Ok(())
             }
             Err(CommitError::Lost(task)) => {
@@ -285,7 +294,7 @@ impl Worker {
     fn recover(&mut self, fault: Fault) {
         match fault.verdict {
             Verdict::Fatal | Verdict::Corrupt => {
-                self.abort();
+                self.abort(fault.code);
                 self.shared.ending.fail(fault);
                 std::thread::park_timeout(LOOK_AROUND);
             }
@@ -296,7 +305,7 @@ impl Worker {
             }
             Verdict::Transient | Verdict::Record => {
                 self.tell(&fault, "going back to the last commit");
-                self.abort();
+                self.abort(fault.code);
                 std::thread::park_timeout(LOOK_AROUND);
             }
         }
@@ -323,8 +332,9 @@ impl Worker {
         format!("worker {}", self.index)
     }
 
-    fn abort(&mut self) {
+    fn abort(&mut self, why: &'static str) {
         self.rewind();
+        self.metrics.aborted(why);
         if let Err(fault) = self.outbox.abort() {
             tracing::debug!(worker = self.index, %fault, "the abort failed; making a new producer");
             self.sound = false;
@@ -346,6 +356,7 @@ impl Worker {
         let made = self.too_often().and_then(|()| producer(&self.shared, self.index));
         let result = made.and_then(|producer| self.outbox.replace(producer));
         self.sound = result.is_ok();
+        self.metrics.producer_rebuilt();
         match result {
             Ok(()) => {}
             Err(fault) if fault.verdict == Verdict::Fatal => self.shared.ending.fail(fault),
@@ -379,7 +390,7 @@ impl Worker {
                     self.release(&ids, &done);
                 }
                 Ok(Command::Drop(ids, done)) => {
-                    self.abort();
+                    self.abort("partition-lost");
                     let _ = done.send(self.let_go(&ids));
                 }
                 Ok(Command::Stop) => return self.stop(),
@@ -469,8 +480,8 @@ impl Worker {
             }
             (State::Halted(fault), _) if fault.verdict == Verdict::Corrupt => {
                 tracing::warn!(%fault, "rebuilding the store from its changelog");
-                let id = task.id.clone();
-                self.abort();
+                let (id, code) = (task.id.clone(), fault.code);
+                self.abort(code);
                 self.close(&[id]).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, true));
             }
             (State::Halted(fault), _) if fault.code == "plugin-stop" => {

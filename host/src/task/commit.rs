@@ -1,11 +1,13 @@
 //! The commit: one transaction over all tasks of a worker, then one write batch per store. The order is the promise.
 
 use super::{Outbox, State, Task};
+use crate::metrics::CommitMetrics;
 use crate::model::failpoint::hit;
 use crate::model::log::{Group, OffsetCommit, Refusal};
-use crate::model::{Fault, TaskId, Verdict};
+use crate::model::{Clock, Fault, TaskId, Verdict};
 use crate::state::Applied;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why nothing was committed. The caller aborts and rewinds, except where the outcome is unknown.
 #[derive(Debug)]
@@ -22,29 +24,56 @@ pub enum CommitError {
 
 /// Commits what `tasks` have done since the last commit: changelog → flush → offsets → transaction → stores.
 ///
-/// The flush comes before the offsets because a new owner's restore target depends on it. `now` is in wall-clock milliseconds.
-pub fn commit(out: &mut Outbox, tasks: &mut [Task], now: i64) -> Result<(), CommitError> {
-    let mut due: Vec<&mut Task> = tasks.iter_mut().filter(|task| task.has_progress()).collect();
+/// The flush comes before the offsets because a new owner's restore target depends on it.
+pub fn commit(out: &mut Outbox, tasks: &mut [Task], with: (&CommitMetrics, &dyn Clock)) -> Result<(), CommitError> {
+    let (mut due, mut phases) = (with_progress(tasks), Phases::start(with));
     hit("commit-before-produce");
     out.begin()?;
     for task in &due {
-        task.log_changes(out, now)?;
+        task.log_changes(out, with.1.wall_ms())?;
     }
     hit("commit-after-changelog");
+    phases.end("changelog");
     refused(out.flush()?)?;
     hit("commit-after-flush");
+    phases.end("flush");
     for (group, offsets) in by_group(&due)? {
         out.send_offsets(&*group, &offsets)?;
     }
     hit("commit-after-offsets");
+    phases.end("offsets");
     due.iter_mut().for_each(|task| task.acked = task.acknowledged(out));
     out.commit().map_err(unknown_where_fenced)?;
     hit("commit-after-transaction");
-    for task in &mut due {
-        task.settle(out);
-    }
+    phases.end("commit");
+    due.iter_mut().for_each(|task| task.settle(out));
     hit("commit-after-store");
+    phases.end("store");
+    with.0.committed();
     Ok(())
+}
+
+fn with_progress(tasks: &mut [Task]) -> Vec<&mut Task> {
+    tasks.iter_mut().filter(|task| task.has_progress()).collect()
+}
+
+/// Times the parts of one commit.
+struct Phases<'a> {
+    metrics: &'a CommitMetrics,
+    clock: &'a dyn Clock,
+    since: Duration,
+}
+
+impl<'a> Phases<'a> {
+    fn start((metrics, clock): (&'a CommitMetrics, &'a dyn Clock)) -> Self {
+        Phases { metrics, clock, since: clock.monotonic() }
+    }
+
+    fn end(&mut self, phase: &str) {
+        let now = self.clock.monotonic();
+        self.metrics.phase(phase, now.saturating_sub(self.since));
+        self.since = now;
+    }
 }
 
 impl Task {

@@ -39,6 +39,15 @@ impl Outbox {
         Ok(OutTopic(self.topics.len() - 1))
     }
 
+    /// Takes over what topics refuse by now, of those that were resolved.
+    pub fn renew_limits(&mut self, infos: &[TopicInfo]) {
+        for info in infos {
+            if let Some(topic) = self.topics.iter_mut().find(|topic| *topic.name == *info.name) {
+                topic.limits = info.limits.clone();
+            }
+        }
+    }
+
     /// Puts another producer in place of one that is of no more use, and resolves every topic with it.
     pub fn replace(&mut self, mut producer: Box<dyn Producer>) -> Result<(), Fault> {
         for topic in &mut self.topics {

@@ -120,5 +120,5 @@ fn compiled_code_is_kept_and_a_broken_file_is_written_anew() {
 #[test]
 fn a_cache_that_cannot_be_is_refused() {
     let (_dir, path) = file(b"");
-    assert_eq!(Engine::new(Some(&path.join("cache"))).err().unwrap().code, "plugin-cache-unusable");
+    assert_eq!(Engine::new(Some(&path)).err().unwrap().code, "plugin-cache-unusable");
 }

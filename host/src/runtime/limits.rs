@@ -1,0 +1,61 @@
+//! What output topics refuse may change while the host runs: asked again now and then, so that a limit that was raised stops making
+//! dead letters.
+
+use super::{Ending, Shared};
+use crate::model::Fault;
+use crate::model::log::TopicInfo;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Between two looks at the cluster's topics.
+const PACE: Duration = Duration::from_secs(30);
+/// How soon the thread sees that the host ends.
+const LOOK_AROUND: Duration = Duration::from_millis(200);
+
+/// What is known of the topics that this host writes to, with a number that grows whenever it is asked for again.
+#[derive(Default)]
+pub struct Limits {
+    version: AtomicU64,
+    topics: Mutex<Vec<TopicInfo>>,
+}
+
+impl Limits {
+    /// The topics, where they were asked for since `seen`; which is then moved on.
+    pub fn newer(&self, seen: &mut u64) -> Option<Vec<TopicInfo>> {
+        let version = self.version.load(Ordering::SeqCst);
+        (version != *seen).then(|| {
+            *seen = version;
+            self.topics.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        })
+    }
+
+    fn renew(&self, topics: Vec<TopicInfo>) {
+        *self.topics.lock().unwrap_or_else(PoisonError::into_inner) = topics;
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Asks for `names` at its pace until the host ends.
+pub(super) fn start(shared: Arc<Shared>, names: Vec<Arc<str>>) -> Result<JoinHandle<()>, Fault> {
+    let look = move || {
+        while rest(&shared.ending) {
+            // a cluster that does not answer just now is asked again at the next turn
+            let found = names.iter().filter_map(|name| shared.log.topic(name).ok().flatten()).collect();
+            shared.limits.renew(found);
+        }
+    };
+    let spawned = std::thread::Builder::new().name("limits".into()).spawn(look);
+    spawned
+        .map_err(|error| Fault::fatal("no-thread", format!("starting the thread that asks for topic limits: {error}")))
+}
+
+/// False once the host ends.
+fn rest(ending: &Ending) -> bool {
+    let turns = PACE.as_millis() / LOOK_AROUND.as_millis();
+    (0..turns).all(|_| {
+        std::thread::park_timeout(LOOK_AROUND);
+        !ending.is_stopping()
+    })
+}
