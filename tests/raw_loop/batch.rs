@@ -71,8 +71,7 @@ impl Loop {
             batch.drain(|record| {
                 self.transactions.reads(record.partition(), record.offset());
                 let value = self.logic.apply(record.key(), record.value());
-                self.output.produce(&self.transactions.producer, record.key(), value, record.timestamp());
-                self.transactions.sent();
+                self.transactions.send_to(&self.output, record.key(), value, record.timestamp());
                 self.seen += 1;
             });
         }
@@ -83,8 +82,7 @@ impl Loop {
         let Some(changelog) = &self.changelog else { return };
         let transactions = &mut self.transactions;
         self.logic.drain_changes(|key, count| {
-            changelog.produce(&transactions.producer, Some(key), Some(&count.to_be_bytes()), 0);
-            transactions.sent();
+            transactions.send_to(changelog, Some(key), Some(&count.to_be_bytes()), 0);
         });
     }
 }

@@ -1,4 +1,5 @@
-//! The calls of librdkafka that rdkafka does not wrap: batches from the queue of one partition, records to a topic resolved once.
+//! The calls of librdkafka that rdkafka does not wrap, or not well: batches from the queue of one partition, records to a topic resolved
+//! once, delivery reports waited for without spinning.
 #![allow(unsafe_code, reason = "librdkafka is a C library; every block says why it holds")]
 
 use rdkafka::ClientContext;
@@ -7,12 +8,14 @@ use rdkafka::client::Client;
 use rdkafka::producer::{BaseProducer, Producer};
 use rdkafka::types::{RDKafkaErrorCode, RDKafkaRespErr};
 use std::ffi::{CString, c_void};
-use std::time::Duration;
 
 const MOST: usize = 512;
 
 /// The queue of one partition. Must be dropped before its client.
 pub(crate) struct PartitionQueue(*mut c::rd_kafka_queue_t);
+
+/// Where a producer's delivery reports come. Must be dropped before its client.
+pub(crate) struct Reports(*mut c::rd_kafka_queue_t);
 
 /// A topic resolved once. Must be dropped before its client, or with the process.
 pub(crate) struct Topic(*mut c::rd_kafka_topic_t);
@@ -54,6 +57,42 @@ impl PartitionQueue {
 }
 
 impl Drop for PartitionQueue {
+    fn drop(&mut self) {
+        // SAFETY: our own reference, given up once.
+        unsafe { c::rd_kafka_queue_destroy(self.0) }
+    }
+}
+
+impl Reports {
+    pub(crate) fn of(producer: &BaseProducer) -> Reports {
+        // SAFETY: the client lives during the call; the answer is a reference of our own.
+        Reports(unsafe { c::rd_kafka_queue_get_main(producer.client().native_ptr()) })
+    }
+
+    /// Serves the reports of one batch, or waits up to so many milliseconds for it. Whether there was one.
+    ///
+    /// rdkafka's `BaseProducer::poll` lasts all of its time, and spins through what is left of it below a millisecond: `poll(1 ms)` in a
+    /// loop takes a whole core, which the broker needs.
+    pub(crate) fn serve(&self, wait_ms: i32) -> bool {
+        // SAFETY: the event is ours; its messages are looked at before it is destroyed, once.
+        unsafe {
+            let event = c::rd_kafka_queue_poll(self.0, wait_ms);
+            if event.is_null() {
+                return false;
+            }
+            if c::rd_kafka_event_type(event) == c::RD_KAFKA_EVENT_DR {
+                while let Some(message) = c::rd_kafka_event_message_next(event).as_ref() {
+                    let delivered = message.err == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR;
+                    assert!(delivered, "produce: {}", RDKafkaErrorCode::from(message.err));
+                }
+            }
+            c::rd_kafka_event_destroy(event);
+        }
+        true
+    }
+}
+
+impl Drop for Reports {
     fn drop(&mut self) {
         // SAFETY: our own reference, given up once.
         unsafe { c::rd_kafka_queue_destroy(self.0) }
@@ -114,8 +153,14 @@ impl Topic {
         Topic(topic)
     }
 
-    /// Hands over a copy; waits where the client's queue is full. Timestamp 0 means now.
-    pub(crate) fn produce(&self, to: &BaseProducer, key: Option<&[u8]>, value: Option<&[u8]>, timestamp: i64) {
+    /// Hands over a copy. Timestamp 0 means now. Fails where the client's queue is full.
+    pub(crate) fn produce(
+        &self,
+        to: &BaseProducer,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        timestamp: i64,
+    ) -> Result<(), RDKafkaErrorCode> {
         use c::rd_kafka_vtype_t as vtype;
         let arguments = [
             argument(vtype::RD_KAFKA_VTYPE_RKT, |u| u.rkt = self.0),
@@ -124,24 +169,23 @@ impl Topic {
             argument(vtype::RD_KAFKA_VTYPE_VALUE, |u| u.mem = memory(value)),
             argument(vtype::RD_KAFKA_VTYPE_TIMESTAMP, |u| u.i64_ = timestamp),
         ];
-        while let Err(code) = hand_over(to, &arguments) {
-            assert!(code == RDKafkaErrorCode::QueueFull, "produce: {code}");
-            to.poll(Duration::from_millis(1));
+        // SAFETY: client and topic are alive; key and value are copied inside the call; the error is ours, read and destroyed once.
+        unsafe {
+            let error = c::rd_kafka_produceva(to.client().native_ptr(), arguments.as_ptr(), arguments.len());
+            if error.is_null() {
+                return Ok(());
+            }
+            let code = c::rd_kafka_error_code(error);
+            c::rd_kafka_error_destroy(error);
+            Err(code.into())
         }
     }
 }
 
-fn hand_over(to: &BaseProducer, arguments: &[c::rd_kafka_vu_t]) -> Result<(), RDKafkaErrorCode> {
-    // SAFETY: client and topic are alive; key and value are copied inside the call; the error is ours, read and destroyed once.
-    unsafe {
-        let error = c::rd_kafka_produceva(to.client().native_ptr(), arguments.as_ptr(), arguments.len());
-        if error.is_null() {
-            return Ok(());
-        }
-        let code = c::rd_kafka_error_code(error);
-        c::rd_kafka_error_destroy(error);
-        Err(code.into())
-    }
+/// Makes the client send what waits for `linger.ms` now.
+pub(crate) fn hurry(producer: &BaseProducer) {
+    // SAFETY: the client lives during the call. A wait of 0 only wakes the senders.
+    unsafe { c::rd_kafka_flush(producer.client().native_ptr(), 0) };
 }
 
 fn argument(vtype: c::rd_kafka_vtype_t, set: impl FnOnce(&mut c::rd_kafka_vu_s__bindgen_ty_1)) -> c::rd_kafka_vu_t {

@@ -33,7 +33,7 @@ impl Options {
             .map(|pair| pair.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).expect("name=value"))
             .collect();
         let mut take = |name: &str, default: Option<&str>| {
-            given.remove(name).or(default.map(str::to_owned)).unwrap_or_else(|| panic!("{name}= is missing"))
+            given.remove(name).or_else(|| default.map(str::to_owned)).unwrap_or_else(|| panic!("{name}= is missing"))
         };
         let commit_ms = take("commit_ms", Some("100")).parse().expect("commit_ms is a number");
         let changelog = take("changelog", Some(""));

@@ -1,5 +1,6 @@
 //! Transactions: begun with the first record, committed with its offsets every so often.
 
+use crate::native::{Reports, Topic, hurry};
 use crate::options::Options;
 use rdkafka::consumer::{Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -8,12 +9,16 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::time::{Duration, Instant};
 
 const CALL: Duration = Duration::from_secs(10);
+/// Of one wait for reports.
+const WAIT_MS: i32 = 100;
 /// Sends between looks at the delivery reports. librdkafka keeps a record until its report is served.
 const SERVE_AFTER: u32 = 256;
 /// Records between looks at the clock.
 const LOOK_AFTER: u32 = 32;
 
 pub(crate) struct Transactions {
+    /// Before its client, so that it goes first.
+    reports: Reports,
     pub(crate) producer: BaseProducer,
     input: String,
     /// The next offset of each partition, −1 where nothing was read since the last commit.
@@ -30,6 +35,7 @@ impl Transactions {
         let producer: BaseProducer = options.producer().create().expect("a producer");
         producer.init_transactions(CALL).expect("transactions can be begun");
         Transactions {
+            reports: Reports::of(&producer),
             producer,
             input: options.input.clone(),
             offsets: Vec::new(),
@@ -65,18 +71,27 @@ impl Transactions {
         while let Err((error, back)) = self.producer.send(record) {
             let full = matches!(error, KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull));
             assert!(full, "produce to {topic}: {error}");
-            self.producer.poll(Duration::from_millis(1));
+            self.reports.serve(WAIT_MS);
             record = back;
         }
         self.sent();
     }
 
+    /// Produces to a topic that is resolved.
+    pub(crate) fn send_to(&mut self, topic: &Topic, key: Option<&[u8]>, value: Option<&[u8]>, timestamp: i64) {
+        while let Err(code) = topic.produce(&self.producer, key, value, timestamp) {
+            assert!(code == RDKafkaErrorCode::QueueFull, "produce: {code}");
+            self.reports.serve(WAIT_MS);
+        }
+        self.sent();
+    }
+
     /// After each send: serves delivery reports now and then.
-    pub(crate) fn sent(&mut self) {
+    fn sent(&mut self) {
         self.unserved += 1;
         if self.unserved >= SERVE_AFTER {
             self.unserved = 0;
-            self.producer.poll(Duration::ZERO);
+            while self.reports.serve(0) {}
         }
     }
 
@@ -94,7 +109,8 @@ impl Transactions {
         self.next = Instant::now() + self.every;
         // rdkafka's own flush, and so a commit with records on their way, sleeps in steps of 100 ms.
         while self.producer.in_flight_count() > 0 {
-            self.producer.poll(Duration::from_millis(1));
+            hurry(&self.producer);
+            self.reports.serve(WAIT_MS);
         }
         let member = consumer.group_metadata().expect("a member of a group");
         let offsets = self.take_offsets();

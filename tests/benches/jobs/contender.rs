@@ -46,8 +46,8 @@ impl Contender {
     pub(crate) fn name(&self) -> &'static str {
         match self.kind {
             Kind::Pelton => "Pelton",
-            Kind::Poll => "raw loop, poll and send",
-            Kind::Batch => "raw loop, batches",
+            Kind::Poll => "raw loop (poll and send)",
+            Kind::Batch => "raw loop (batches)",
         }
     }
 
@@ -140,7 +140,7 @@ fn log(dir: &Path) -> std::path::PathBuf {
 }
 
 /// Another name for every run, also on a broker that is kept.
-fn unique(job: &str) -> String {
+pub(crate) fn unique(job: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("bench-{job}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }

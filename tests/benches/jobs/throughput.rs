@@ -80,8 +80,8 @@ fn report(job: Job, records: u64, contenders: &[Contender], outcomes: &[Vec<Outc
         table.row(&row(contender.name(), records, outcomes));
     }
     let rate = |place: usize| median(outcomes[place].iter().map(|o| o.whole.per_second()));
-    let against = |place: usize| format!("{:.2} of the {}'s", rate(0) / rate(place), contenders[place].name());
-    table.note(&format!("Pelton's records/s: {}, {}.", against(1), against(2)));
+    let against = |place: usize| format!("{:.2} of {}", rate(0) / rate(place), contenders[place].name());
+    table.note(&format!("Pelton's records/s: {}; {}.", against(1), against(2)));
     table.print();
 }
 
@@ -92,8 +92,14 @@ fn row(name: &str, records: u64, outcomes: &[Outcome]) -> Vec<String> {
         thousands(middle(&|o| o.whole.per_second())),
         thousands(middle(&|o| o.whole.per_cpu_second())),
         thousands(middle(&|o| records as f64 / o.cost.cpu_seconds)),
-        thousands(middle(&|o| o.second_half.per_cpu_second())),
+        second_half(outcomes),
         format!("{:.2}", middle(&|o| o.cost.cpu_seconds)),
         format!("{:.0}", middle(&|o| o.cost.peak_mib)),
     ]
+}
+
+/// Nothing where it was too short for the ticks of the clock.
+fn second_half(outcomes: &[Outcome]) -> String {
+    let long = outcomes.iter().all(|o| o.second_half.cpu_seconds >= 0.1);
+    if long { thousands(median(outcomes.iter().map(|o| o.second_half.per_cpu_second()))) } else { "–".to_owned() }
 }
