@@ -7,7 +7,7 @@ CARGO ?= cargo
 RELEASE := $(abspath $(CARGO_TARGET_DIR))/release
 # Threads of the tests that share the broker; each test runs hosts of its own.
 TEST_THREADS ?= 3
-# A scenario, or a part of its name: make scenarios ONLY=b27
+# A scenario, or a part of its name: make scenarios ONLY=b27. Or a benchmark: make bench ONLY=echo
 ONLY ?=
 
 .PHONY: help build binaries plugins demo demo-clean test unit house guests test-binary integration scenarios bench lint deny
@@ -20,7 +20,7 @@ help:
 	@echo 'make demo-clean   forgets what the demo kept'
 	@echo 'make test         every test, those against a real Apache Kafka included (it is fetched, started and stopped)'
 	@echo 'make scenarios    the crash and scenario tests alone; FULL=1: with the full number of kills; ONLY=b27: one of them'
-	@echo 'make bench        the benchmarks of docs/benchmarks.md'
+	@echo 'make bench        the benchmarks of docs/benchmarks.md; ONLY=echo (count, latency, local, boundary): one; FULL=1: the long one too'
 	@echo 'make lint         rustfmt and clippy, warnings are errors'
 	@echo 'make deny         licences, sources and bans of every dependency (installs cargo-deny where it is missing)'
 
@@ -70,8 +70,14 @@ integration: build guests test-binary
 scenarios: setup-test build guests test-binary
 	PELTON_FULL=$(FULL) $(CARGO) test --release --test all -- --test-threads $(TEST_THREADS) --nocapture $(ONLY)
 
-bench: setup-test build
-	$(CARGO) bench --bench '*'
+# Jobs run the released binary; the boundary is called without it. One of the two alone where ONLY says so.
+bench: setup-test build guests
+ifneq ($(filter boundary,$(or $(ONLY),boundary)),)
+	PELTON_PLUGINS='$(CURDIR)/bin/test/plugins' $(CARGO) bench --bench boundary
+endif
+ifneq ($(or $(filter-out boundary,$(ONLY)),$(if $(ONLY),,all)),)
+	FULL=$(FULL) $(CARGO) bench --bench jobs -- $(filter-out boundary,$(ONLY))
+endif
 
 lint:
 	@scripts/setup build
