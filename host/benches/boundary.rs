@@ -18,7 +18,7 @@ use pelton::model::{Batch, Column, Fault, HeadersRef, Progress, RecordRef};
 use pelton::plugin::{Component, Engine, Guest, GuestLine, GuestLog};
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn boundary(c: &mut Criterion) {
 }
 
 fn plugins() -> PathBuf {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../bin/plugins");
+    let default = || manifest_dir().join("../bin/plugins");
     std::env::var_os("PELTON_PLUGINS").map_or_else(default, PathBuf::from)
 }
 
@@ -149,3 +149,8 @@ impl GuestLog for Silence {
 
 criterion_group!(benches, boundary);
 criterion_main!(benches);
+
+/// The crate's folder as cargo says it when it runs this: what was compiled may come from another clone that shares the target folder.
+fn manifest_dir() -> PathBuf {
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("run by cargo"))
+}

@@ -1,7 +1,7 @@
 //! The one broker of a test run: the one that `PELTON_TEST_BROKERS` names, else one that is started here on a free port and ends
 //! with this process. Where neither works the tests fail; none is skipped.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -32,7 +32,7 @@ pub fn proxied() -> (MutexGuard<'static, ()>, u16, u16) {
 
 /// The top of the clone.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+    manifest_dir().parent().expect("the workspace").to_owned()
 }
 
 /// A broker that `scripts/kafka` started has its proxied listener two ports on; of another one only the address is known.
@@ -55,4 +55,9 @@ fn start() -> Broker {
     let address = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     eprintln!("broker: {address} in {}", dir.display());
     named(address)
+}
+
+/// The crate's folder as cargo says it when it runs this: what was compiled may come from another clone that shares the target folder.
+pub fn manifest_dir() -> PathBuf {
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("run by cargo"))
 }

@@ -4,6 +4,7 @@
 //! input must equal each other and `expected.jsonl` to the byte. `PELTON_BLESS=1` writes what was found on the embedded log.
 
 use crate::app::{App, Log};
+use crate::broker::manifest_dir;
 use crate::record::Rec;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ pub struct Case {
 
 /// Every folder under `tests/cases`, by name.
 pub fn all() -> Vec<Case> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    let dir = manifest_dir().join("cases");
     let folders = std::fs::read_dir(&dir).expect("tests/cases").flatten().map(|e| e.path()).filter(|p| p.is_dir());
     let mut cases: Vec<Case> = folders.map(|dir| Case { name: file_name(&dir), dir }).collect();
     cases.sort_by(|a, b| a.name.cmp(&b.name));
