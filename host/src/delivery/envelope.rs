@@ -10,11 +10,18 @@ pub const TIMESTAMP: &str = "pelton-source-timestamp";
 pub const PROCESSOR: &str = "pelton-processor";
 pub const CODE: &str = "pelton-code";
 pub const MESSAGE: &str = "pelton-message";
-/// Only on a dead letter whose value did not fit the topic: how many bytes the value had before it was cut.
+/// Only on a dead letter that did not fit its topic: how many bytes value and key had together before they were cut.
 pub const TRUNCATED: &str = "pelton-truncated-from-bytes";
 
 /// A message longer than this is cut, so that a failure's text cannot outgrow its record.
 const LONGEST_MESSAGE: usize = 4096;
+
+/// Longest code, and longest name of a detail.
+const LONGEST_NAME: usize = 128;
+/// Further details are left out.
+const MOST_DETAILS: usize = 8;
+/// What all of this may add to a record, bytes: [`MOST_DETAILS`] and the message at their longest, with room for the other headers.
+pub const ROOM: u64 = 64 << 10;
 
 /// Where the record was read.
 #[derive(Clone, Copy, Debug)]
@@ -44,10 +51,10 @@ impl DeadLetter {
         add(OFFSET, &source.offset.to_string());
         add(TIMESTAMP, &record.timestamp.to_string());
         add(PROCESSOR, source.processor);
-        add(CODE, &failure.code);
+        add(CODE, cut(&failure.code, LONGEST_NAME));
         add(MESSAGE, cut(&failure.message, LONGEST_MESSAGE));
-        for (name, value) in &failure.details {
-            add(&format!("pelton-detail-{name}"), cut(value, LONGEST_MESSAGE));
+        for (name, value) in failure.details.iter().take(MOST_DETAILS) {
+            add(&format!("pelton-detail-{}", cut(name, LONGEST_NAME)), cut(value, LONGEST_MESSAGE));
         }
         DeadLetter {
             key: record.key.map(<[u8]>::to_vec),
@@ -57,16 +64,18 @@ impl DeadLetter {
         }
     }
 
-    /// Cuts the value to what leaves room for everything else in `bytes`, and says so in a header. The record itself stays in its
-    /// source topic at the offset that the headers name.
+    /// Cuts `excess` bytes off the value, and where that is not enough off the key, and says in a header how many bytes both had.
+    /// The record itself stays in its source topic at the offset that the headers name.
     pub fn truncate(&mut self, excess: u64) {
-        if let Some(value) = &mut self.value {
-            let before = value.len();
-            let note = before.to_string();
-            let cut = excess as usize + TRUNCATED.len() + note.len() + 8;
-            value.truncate(before.saturating_sub(cut));
-            self.headers.add(TRUNCATED.as_bytes(), Some(note.as_bytes()));
+        let size = |field: &Option<Vec<u8>>| field.as_ref().map_or(0, Vec::len);
+        let note = (size(&self.value) + size(&self.key)).to_string();
+        let mut cut = excess as usize + TRUNCATED.len() + note.len() + 8;
+        for field in [&mut self.value, &mut self.key].into_iter().flatten() {
+            let kept = field.len().saturating_sub(cut);
+            cut -= field.len() - kept;
+            field.truncate(kept);
         }
+        self.headers.add(TRUNCATED.as_bytes(), Some(note.as_bytes()));
     }
 }
 

@@ -3,5 +3,5 @@
 pub mod envelope;
 pub mod policy;
 
-pub use envelope::{DeadLetter, Source};
+pub use envelope::{DeadLetter, ROOM, Source};
 pub use policy::{Cause, Decision, counted_as, decide};

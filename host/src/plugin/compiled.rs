@@ -48,6 +48,9 @@ impl Cache {
 
     /// Keeps a compiled component. A cache that cannot be written costs time at the next start, nothing else.
     pub(super) fn put(&self, digest: &str, component: &Component) {
+        if self.file(digest).exists() && self.get(component.engine(), digest).is_some() {
+            return;
+        }
         let Ok(code) = component.serialize() else { return };
         if let Err(error) = self.write(digest, &code) {
             tracing::warn!(dir = %self.dir.display(), %error, "could not keep a compiled plugin");

@@ -35,6 +35,7 @@ pub struct Component {
     /// Full names of what it imports.
     pub imports: Vec<String>,
     pub(super) linked: Linked,
+    pub(super) compiled: wasmtime::component::Component,
 }
 
 impl std::fmt::Debug for Component {

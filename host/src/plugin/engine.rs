@@ -86,7 +86,15 @@ impl Engine {
         let linked = Linked::new(linked, world).map_err(|e| world::other_shape(&e))?;
         let manifest = component::describe(&linked, world)?;
         let (digest, size) = (image.digest.clone(), image.bytes.len() as u64);
-        Ok(Component { manifest, world, digest, size, compile_time, imports: surface.imports, linked })
+        Ok(Component { manifest, world, digest, size, compile_time, imports: surface.imports, linked, compiled })
+    }
+
+    /// Keeps a loaded component's code for the next start. Apart from [`Engine::load`], so that a start which is refused leaves
+    /// nothing behind. A cache that cannot be written costs time, nothing else.
+    pub fn keep(&self, component: &Component) {
+        if let Some(cache) = &self.inner.cache {
+            cache.put(&component.digest, &component.compiled);
+        }
     }
 
     fn compile(&self, image: &Image) -> Result<wasmtime::component::Component, Fault> {
@@ -94,12 +102,8 @@ impl Engine {
         if let Some(ready) = self.inner.cache.as_ref().and_then(|cache| cache.get(engine, &image.digest)) {
             return Ok(ready);
         }
-        let compiled = wasmtime::component::Component::new(engine, &image.bytes)
-            .map_err(|e| not_wasm(&format!("is not a valid component: {e:#}")))?;
-        if let Some(cache) = &self.inner.cache {
-            cache.put(&image.digest, &compiled);
-        }
-        Ok(compiled)
+        wasmtime::component::Component::new(engine, &image.bytes)
+            .map_err(|e| not_wasm(&format!("is not a valid component: {e:#}")))
     }
 
     fn link(&self, component: &wasmtime::component::Component) -> wasmtime::Result<InstancePre<Data>> {

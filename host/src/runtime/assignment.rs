@@ -5,16 +5,13 @@ use super::Shared;
 use super::opener::{Job, Openers};
 use super::worker::{Handle, Returned};
 use crate::model::log::{Group, GroupListener, Source};
-use crate::model::{Fault, TaskId, TopicPartition};
+use crate::model::{Clock, Fault, TaskId, TopicPartition};
 use crate::task::{Lease, ProcessorSpec};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-
-/// After the budget: how long for an abort alone.
-const LAST_WAIT: Duration = Duration::from_secs(30);
 
 /// Opens a task again with sources that a worker gave back.
 pub(super) trait Reopen: Send + Sync {
@@ -174,11 +171,13 @@ impl Assignment {
 
     fn collect(&self, answers: Vec<Receiver<Returned>>, numbers: &[i32]) -> Returned {
         let mut returned = Vec::new();
+        let budget = self.shared.application.revocation_budget();
+        let end = self.shared.clock.monotonic() + budget;
         for answer in answers {
-            match answer.recv_timeout(self.shared.application.revocation_budget()) {
+            match answer.recv_timeout(end.saturating_sub(self.shared.clock.monotonic())) {
                 Ok(mut sources) => returned.append(&mut sources),
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {}
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => self.insist(&answer, numbers),
+                Err(RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Timeout) => returned.append(&mut self.insist(&answer, numbers, budget / 2)),
             }
         }
         returned
@@ -186,11 +185,24 @@ impl Assignment {
 
     /// The budget is used up: whatever a worker holds of these partitions can no longer be committed. If it does not let go even now,
     /// only the end of the process protects the partitions' next owner.
-    fn insist(&self, answer: &Receiver<Returned>, numbers: &[i32]) {
+    fn insist(&self, answer: &Receiver<Returned>, numbers: &[i32], last_wait: Duration) -> Returned {
         tracing::error!(processor = %self.spec.name, ?numbers, "revocation is taking too long; aborting");
-        if answer.recv_timeout(LAST_WAIT).is_err() {
-            let message = format!("processor {}: a worker does not let go of revoked partitions", self.spec.name);
-            self.shared.ending.exit_now(Fault::fatal("worker-stuck", message));
+        self.end_leases(numbers);
+        match answer.recv_timeout(last_wait) {
+            Ok(sources) => sources,
+            Err(RecvTimeoutError::Disconnected) => Vec::new(),
+            Err(RecvTimeoutError::Timeout) => {
+                let message = format!("processor {}: a worker does not let go of revoked partitions", self.spec.name);
+                self.shared.ending.exit_now(Fault::fatal("worker-stuck", message))
+            }
+        }
+    }
+
+    /// Nothing that is open on these partitions can be committed any more.
+    fn end_leases(&self, numbers: &[i32]) {
+        let owned = self.lock();
+        for slot in numbers.iter().filter_map(|number| owned.get(number)) {
+            slot.number.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -223,11 +235,8 @@ impl GroupListener for Assignment {
     }
 
     fn lost(&self, partitions: &[TopicPartition]) {
-        for partition in partitions {
-            if let Some(slot) = self.lock().get(&partition.partition) {
-                slot.number.fetch_add(1, Ordering::SeqCst);
-            }
-        }
+        let numbers: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
+        self.end_leases(&numbers);
         self.take_back(partitions, false);
         tracing::warn!(processor = %self.spec.name, left = ?self.partitions(), "partitions lost");
     }

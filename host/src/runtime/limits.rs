@@ -42,8 +42,12 @@ pub(super) fn start(shared: Arc<Shared>, names: Vec<Arc<str>>) -> Result<JoinHan
     let look = move || {
         while rest(&shared.ending) {
             // a cluster that does not answer just now is asked again at the next turn
-            let found = names.iter().filter_map(|name| shared.log.topic(name).ok().flatten()).collect();
-            shared.limits.renew(found);
+            let going_on = || !shared.ending.is_stopping();
+            let found: Result<Vec<_>, _> =
+                names.iter().take_while(|_| going_on()).map(|name| shared.log.topic(name)).collect();
+            if let (Ok(found), true) = (found, going_on()) {
+                shared.limits.renew(found.into_iter().flatten().collect());
+            }
         }
     };
     let spawned = std::thread::Builder::new().name("limits".into()).spawn(look);

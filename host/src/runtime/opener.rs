@@ -91,8 +91,19 @@ impl Job {
             // the sender is dropped: whoever waits is told that nothing comes from here
             return answer;
         }
-        *waiting = Some(done);
+        match self.take_sources() {
+            // nobody has begun with it: whoever takes it from the queue finds nothing to do
+            Some(sources) => {
+                self.inner.finished.store(true, Ordering::SeqCst);
+                let _ = done.send(sources);
+            }
+            None => *waiting = Some(done),
+        }
         answer
+    }
+
+    fn take_sources(&self) -> Option<Returned> {
+        self.inner.sources.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Whether this job has ended, by handing its task over or by giving up.
@@ -111,8 +122,7 @@ impl Job {
         match (opened, &*waiting) {
             (Some(opened), None) => self.inner.worker.add(opened),
             (Some(opened), Some(done)) => {
-                let sources = opened.parts.inputs.into_iter().map(Input::into_source).collect();
-                let _ = done.send(sources);
+                let _ = done.send(opened.parts.close());
             }
             (None, Some(done)) => {
                 let _ = done.send(sources);
@@ -154,8 +164,10 @@ fn serve(tools: &Tools, queue: &Mutex<Receiver<Option<Job>>>) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Some(job)) = job else { return };
-        let sources = job.inner.sources.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-        Opening { tools, job: &job }.run(sources);
+        if let Some(sources) = job.take_sources() {
+            Opening { tools, job: &job }.run(sources);
+            tools.shared.restores.done(&job.inner.id);
+        }
     }
 }
 
@@ -240,14 +252,14 @@ impl Opening<'_> {
         if self.job.inner.spec.stores.is_empty() {
             return Ok(Some(None));
         }
-        let mut wipe = self.job.inner.wipe;
+        let (mut wipe, mut wiped) = (self.job.inner.wipe, false);
         loop {
-            match self.open_and_restore(wipe) {
+            match self.open_and_restore(&mut wipe) {
                 Ok(None) => return Ok(None),
                 Ok(Some(stores)) => return Ok(Some(Some(Arc::new(Mutex::new(stores))))),
-                Err(fault) if fault.verdict == Verdict::Corrupt && !wipe => {
+                Err(fault) if fault.verdict == Verdict::Corrupt && !wiped => {
                     tracing::warn!(task = %self.job.inner.id, %fault, "rebuilding the store from its changelog");
-                    wipe = true;
+                    (wipe, wiped) = (true, true);
                 }
                 Err(fault) if fault.verdict == Verdict::Transient => {
                     self.tools.shared.health.impair(format!("task {}", self.job.inner.id), fault.to_string());
@@ -261,10 +273,11 @@ impl Opening<'_> {
         }
     }
 
-    fn open_and_restore(&self, wipe: bool) -> Result<Option<Stores>, Fault> {
+    /// `wipe` is taken back once it is done, so that a rebuild goes on where a hiccup of the cluster stopped it.
+    fn open_and_restore(&self, wipe: &mut bool) -> Result<Option<Stores>, Fault> {
         let (job, shared) = (&self.job.inner, &self.tools.shared);
         let dir = self.folder();
-        if wipe {
+        if std::mem::take(wipe) {
             Stores::wipe(&dir)?;
         }
         let mut stores = Stores::open(&dir, &job.spec.stores, &self.tools.stores, Arc::new(shared.clock))?;
@@ -283,8 +296,6 @@ impl Opening<'_> {
     }
 
     fn restored(&self, progress: &Progress) {
-        let shared = &self.tools.shared;
-        shared.restores.done(&self.job.inner.id);
         let spec = &self.job.inner.spec;
         if let [store, ..] = &spec.stores[..] {
             // a task's stores are restored together, and counted under the first

@@ -3,6 +3,7 @@
 
 use crate::changelog;
 use crate::config::settings::{Application, Processor};
+use crate::delivery;
 use crate::metrics::ProcessorMetrics;
 use crate::model::log::{Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
@@ -46,11 +47,17 @@ impl Plugins {
         let components = application.processors.iter().map(load).collect::<Result<_, _>>()?;
         Ok(Plugins { engine, components })
     }
+
+    /// Keeps the compiled code for the next start.
+    pub fn keep(&self) {
+        self.components.iter().for_each(|component| self.engine.keep(component));
+    }
 }
 
 impl Plan {
-    /// Finds or makes every topic.
+    /// Finds or makes every topic. Everything is looked at once before anything is made.
     pub fn make(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
+        Builder::new(application, log, true).build(plugins)?;
         Builder::new(application, log, false).build(plugins).map(|(plan, _)| plan)
     }
 
@@ -94,7 +101,7 @@ impl<'a> Builder<'a> {
         for (name, topic) in &outputs {
             self.topic(topic, &format!("processor {}: outputs.{name}", processor.name))?;
         }
-        let dead_letters = self.dead_letters(processor, partitions)?;
+        let dead_letters = self.dead_letters(processor, (partitions, input_bytes))?;
         let changelogs = self.changelogs(processor, &component, (partitions, input_bytes))?;
         Ok(ProcessorSpec {
             application: self.application.id.clone(),
@@ -138,7 +145,7 @@ impl<'a> Builder<'a> {
             .hint("a task owns the same partition number of every input: give all of them the same count"))
     }
 
-    fn dead_letters(&mut self, processor: &Processor, partitions: i32) -> Result<Arc<str>, Fault> {
+    fn dead_letters(&mut self, processor: &Processor, input: (i32, u64)) -> Result<Arc<str>, Fault> {
         match &processor.dead_letter_topic {
             Some(name) => {
                 let topic: Arc<str> = name.as_str().into();
@@ -147,7 +154,7 @@ impl<'a> Builder<'a> {
             }
             None => {
                 let name = ids::dead_letter_topic(&self.application.id, &processor.name);
-                self.internal(TopicSpec { name, partitions, replication: None, properties: Vec::new() })
+                self.internal(TopicSpec { properties: roomy(input.1), name, partitions: input.0, replication: None })
             }
         }
     }
@@ -225,6 +232,18 @@ impl<'a> Builder<'a> {
         self.topics.insert(name, info);
         Ok(())
     }
+}
+
+/// Settings of a dead-letter topic of our own: it takes every record that its input takes, with the headers that say why.
+fn roomy(input_max_message_bytes: u64) -> Vec<(String, String)> {
+    let bytes = input_max_message_bytes.saturating_add(delivery::ROOM).min(i32::MAX as u64);
+    [
+        ("max.message.bytes", bytes.to_string()),
+        ("message.timestamp.before.max.ms", i64::MAX.to_string()),
+        ("message.timestamp.after.max.ms", i64::MAX.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
 }
 
 /// What a topic that `run` would create looks like.

@@ -31,6 +31,8 @@ pub struct RunOptions {
 
 /// The supervisor's own pace.
 const PACE: Duration = Duration::from_millis(100);
+/// A gap in the supervisor's own turns that only a freeze of the process explains.
+const FROZEN: Duration = Duration::from_secs(2);
 /// Between two attempts at a start that the cluster could not serve.
 const RETRY_START: Duration = Duration::from_secs(1);
 /// How long one poll of a group may last, and so how long a stop may go unnoticed by its thread.
@@ -43,6 +45,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let clock = SystemClock::default();
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
     let folder = StateFolder::open(&application.state_dir, &clock)?;
+    plugins.keep();
     let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
     let _signals = Signals::listen(ending.clone())?;
     let Some(log) = patiently(&health, &ending, || open_log(&application))? else { return Ok(()) };
@@ -197,9 +200,15 @@ struct Host {
 impl Host {
     fn supervise(self, until_idle: bool) -> Result<(), Fault> {
         let mut idle = until_idle.then(IdleCheck::default);
+        let mut looked = self.shared.clock.monotonic();
         while !self.shared.ending.is_stopping() {
             std::thread::park_timeout(PACE);
-            self.watch();
+            let now = self.shared.clock.monotonic();
+            // a process that was frozen as a whole has silent workers too: they get their turn first
+            if now.saturating_sub(looked) < FROZEN {
+                self.watch(now);
+            }
+            looked = now;
             self.shared.health.say_changes();
             self.shared.restores.show();
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
@@ -216,8 +225,11 @@ impl Host {
 
     /// A worker that has not turned for long makes the host unhealthy; nothing in the process can be trusted to finish, so it leaves
     /// its groups by ending.
-    fn watch(&self) {
-        let (now, limit) = (self.shared.clock.monotonic(), self.shared.application.stuck_after);
+    fn watch(&self, now: Duration) {
+        let limit = self.shared.application.stuck_after;
+        if self.threads.iter().any(JoinHandle::is_finished) {
+            self.shared.ending.exit_now(Fault::fatal("thread-panicked", "a worker ended by itself; see the log"));
+        }
         for (index, worker) in self.workers.iter().enumerate() {
             let silent = now.saturating_sub(worker.last_turn());
             if silent > limit {

@@ -4,9 +4,10 @@
 use super::Shared;
 use super::assignment::Reopen;
 use crate::metrics::CommitMetrics;
-use crate::model::log::{Source, TopicInfo};
-use crate::model::{Clock, Fault, TaskId, Verdict, ids};
+use crate::model::log::{Refusal, Source, TopicInfo};
+use crate::model::{Clock, Failure, Fault, TaskId, Verdict, ids};
 use crate::task::{self, CommitError, Outbox, Parts, Routes, State, Step, Task};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
@@ -65,7 +66,6 @@ struct Worker {
     /// False while the producer is of no use and a new one could not be had.
     sound: bool,
     tasks: Vec<Task>,
-    next_slot: u16,
     /// When the next commit is due, on the monotonic clock: start to start, so that slow commits do not stretch the interval.
     due: Duration,
     fenced: Vec<Duration>,
@@ -156,7 +156,6 @@ pub(super) fn start(
         outbox,
         sound: true,
         tasks: Vec::new(),
-        next_slot: 0,
         due: Duration::ZERO,
         fenced: Vec::new(),
         stopping: false,
@@ -205,33 +204,37 @@ impl Worker {
                 Step::Idle => {}
                 Step::Until(due) => wake = wake.min(due),
             }
-            self.watch(index);
             if self.is_full() {
                 break;
             }
         }
+        self.watch();
         let open = self.tasks.iter().any(Task::has_progress);
         let now = self.shared.clock.monotonic();
         if open && (now >= self.due || self.is_full()) {
             self.commit()?;
             return Ok(None);
         }
-        self.maintain(now)?;
+        self.maintain(now);
+        if !open && !busy {
+            // a turn without trouble and with nothing to commit is as good as a commit
+            self.well_again();
+        }
         self.publish(open || busy);
         let until = if open { wake.min(self.due) } else { wake };
         Ok((!busy).then(|| until.saturating_sub(now)))
     }
 
     /// Once a second: flushes that are due.
-    fn maintain(&mut self, now: Duration) -> Result<(), Fault> {
+    fn maintain(&mut self, now: Duration) {
         if now < self.maintenance {
-            return Ok(());
+            return;
         }
         self.maintenance = now + Duration::from_secs(1);
         if let Some(topics) = self.shared.limits.newer(&mut self.limits_seen) {
             self.outbox.renew_limits(&topics);
         }
-        self.tasks.iter_mut().try_for_each(Task::maintain)
+        self.tasks.iter_mut().for_each(Task::maintain);
     }
 
     /// Commits every task, or aborts and rewinds them all.
@@ -247,7 +250,7 @@ impl Worker {
             Err(CommitError::Failed(fault)) => Err(fault),
             Err(CommitError::Unknown(fault)) => self.resolve(fault),
             Err(CommitError::Refused(refusals)) => {
-                refusals.into_iter().for_each(|refusal| self.refuse(refusal));
+                self.refuse(refusals);
                 self.abort("output-refused");
                 Ok(())
             }
@@ -255,31 +258,38 @@ impl Worker {
                 Err(Fault::transient("partition-lost", format!("task {task}: its partition was lost")))
             }
         };
-        (0..self.tasks.len()).for_each(|index| self.watch(index));
+        self.watch();
         outcome
     }
 
-    fn refuse(&mut self, refusal: crate::model::log::Refusal) {
-        let origin = refusal.origin;
-        let failure = crate::model::Failure::new(refusal.code, refusal.message);
-        if let Some(task) = self.tasks.iter_mut().find(|task| task.slot() == origin.slot) {
-            task.refuse(origin.input as usize, origin.offset, failure);
+    /// One failure per input record, however many of its outputs were refused.
+    fn refuse(&mut self, refusals: Vec<Refusal>) {
+        let mut seen = HashSet::new();
+        for Refusal { origin, code, message } in refusals {
+            let task = self.tasks.iter_mut().find(|task| task.slot() == origin.slot);
+            if let (Some(task), true) = (task, seen.insert(origin)) {
+                task.refuse(origin.input as usize, origin.offset, Failure::new(code, message));
+            }
         }
     }
 
     /// The commit was asked for and its answer is lost. A new producer completes or aborts the old transaction; then the group's
     /// committed offsets say which it was.
     fn resolve(&mut self, fault: Fault) -> Result<(), Fault> {
-        tracing::warn!(worker = self.index, %fault, "the outcome of a commit is unknown; asking the cluster");
+        self.tell(&fault, "the outcome of a commit is unknown; asking the cluster");
+        self.count_fencing();
         if !self.new_producer() {
             // with no cluster to ask, nothing in memory can be believed: every task is opened anew from what is committed
             self.close_all();
             return Ok(());
         }
-        let mut unknown = Vec::new();
+        let (mut unknown, mut answers) = (Vec::new(), true);
         for task in self.tasks.iter_mut().filter(|task| task.has_progress()) {
-            let committed = task.group.committed(&task.partitions());
-            match committed.ok().and_then(|committed| task.resolve(&committed)) {
+            self.handle.stamp(self.shared.clock.monotonic());
+            // one question without an answer is enough: the others would only wait as long
+            let committed = answers.then(|| task.group.committed(&task.partitions()).ok()).flatten();
+            answers = committed.is_some();
+            match committed.and_then(|committed| task.resolve(&committed)) {
                 Some(true) => task.settle(&self.outbox),
                 Some(false) => task.rewind(),
                 None => unknown.push(task.id.clone()),
@@ -301,6 +311,7 @@ impl Worker {
             Verdict::Fenced => {
                 self.tell(&fault, "the producer is lost; making a new one and going back to the last commit");
                 self.rewind();
+                self.count_fencing();
                 self.sound = false;
             }
             Verdict::Transient | Verdict::Record => {
@@ -353,33 +364,30 @@ impl Worker {
     }
 
     fn new_producer(&mut self) -> bool {
-        let made = self.too_often().and_then(|()| producer(&self.shared, self.index));
-        let result = made.and_then(|producer| self.outbox.replace(producer));
+        let result = producer(&self.shared, self.index).and_then(|producer| self.outbox.replace(producer));
         self.sound = result.is_ok();
         self.metrics.producer_rebuilt();
         match result {
             Ok(()) => {}
             Err(fault) if fault.verdict == Verdict::Fatal => self.shared.ending.fail(fault),
-            Err(fault) => self.shared.health.impair(self.subject(), fault.to_string()),
+            Err(fault) => self.tell(&fault, "no producer can be had just now"),
         }
         self.sound
     }
 
-    /// Refuses a third renewal within the transaction time-out: two hosts that use one identity would fence each other for ever.
-    fn too_often(&mut self) -> Result<(), Fault> {
-        if !self.sound {
-            return Ok(());
-        }
+    /// Ends the host at the fourth fencing within the transaction time-out: two hosts that use one identity would fence each other
+    /// for ever.
+    fn count_fencing(&mut self) {
         let now = self.shared.clock.monotonic();
         let window = self.shared.application.transaction_timeout();
         self.fenced.retain(|&then| now.saturating_sub(then) < window);
         self.fenced.push(now);
-        if self.fenced.len() <= FENCED_AT_MOST {
-            return Ok(());
+        if self.fenced.len() > FENCED_AT_MOST {
+            let message = format!("worker {}: fenced {} times within {window:?}", self.index, self.fenced.len());
+            let hint =
+                "another process uses the identity kept in this state folder: give each its own with --state-dir";
+            self.shared.ending.fail(Fault::fatal("identity-in-use", message).hint(hint));
         }
-        let message = format!("worker {}: fenced {} times within {window:?}", self.index, self.fenced.len());
-        Err(Fault::fatal("identity-in-use", message)
-            .hint("another process uses the identity kept in this state folder: give each its own with --state-dir"))
     }
 
     fn serve(&mut self) {
@@ -403,8 +411,7 @@ impl Worker {
         let id = opened.parts.id.clone();
         // a producer resolves topics between transactions only
         self.commit_or_abort();
-        let slot = self.next_slot;
-        self.next_slot = self.next_slot.wrapping_add(1);
+        let slot = self.free_slot();
         match self.routes(&opened) {
             Ok(routes) => {
                 let mut task = Task::new(opened.parts, slot, routes);
@@ -415,11 +422,16 @@ impl Worker {
             }
             Err(fault) if fault.verdict == Verdict::Transient || fault.verdict == Verdict::Fenced => {
                 tracing::debug!(task = %id, %fault, "its topics cannot be resolved just now; opening it again");
-                let sources = opened.parts.inputs.into_iter().map(task::Input::into_source).collect();
-                self.reopen.reopen(id, sources, false);
+                // the stores are closed before somebody else opens them
+                self.reopen.reopen(id, opened.parts.close(), false);
             }
             Err(fault) => self.shared.ending.fail(fault.during(format!("task {id}: resolving its topics"))),
         }
+    }
+
+    /// The lowest slot that no task has.
+    fn free_slot(&self) -> u16 {
+        (0..u16::MAX).find(|slot| self.tasks.iter().all(|task| task.slot() != *slot)).unwrap_or(u16::MAX)
     }
 
     fn routes(&mut self, opened: &Opened) -> Result<Routes, Fault> {
@@ -454,6 +466,7 @@ impl Worker {
         let (gone, kept): (Vec<Task>, Vec<Task>) =
             std::mem::take(&mut self.tasks).into_iter().partition(|t| ids.contains(&t.id));
         self.tasks = kept;
+        self.unwell.retain(|id| !ids.contains(id));
         gone.into_iter().map(|task| (task.id.clone(), task.close())).collect()
     }
 
@@ -462,40 +475,54 @@ impl Worker {
         self.close(&ids).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, false));
     }
 
-    /// Looks at a task's state after its turn: tells health, hands a corrupt store to be rebuilt, ends the host where only a person
-    /// can help.
-    fn watch(&mut self, index: usize) {
-        let Some(task) = self.tasks.get(index) else { return };
-        let subject = || format!("task {}", task.id);
-        let known = self.unwell.iter().position(|id| *id == task.id);
-        match (task.state(), known) {
-            (State::Running, None) | (State::BackingOff(_), Some(_)) => {}
-            (State::Running, Some(at)) => {
-                self.shared.health.clear(&subject());
-                self.unwell.swap_remove(at);
+    /// Looks at the tasks' states after their turns: tells health, hands stores that failed to be opened anew, ends the host where
+    /// only a person can help.
+    fn watch(&mut self) {
+        let mut broken = Vec::new();
+        for task in &self.tasks {
+            let known = self.unwell.contains(&task.id);
+            match task.state() {
+                State::Running if known => {
+                    self.shared.health.clear(&format!("task {}", task.id));
+                    self.unwell.retain(|id| *id != task.id);
+                }
+                State::BackingOff(reason) if !known => {
+                    self.shared.health.impair(format!("task {}", task.id), format!("backing off: {reason}"));
+                    self.unwell.push(task.id.clone());
+                }
+                State::Running | State::BackingOff(_) => {}
+                State::Halted(fault) => broken.extend(self.halted(task, fault)),
             }
-            (State::BackingOff(reason), None) => {
-                self.shared.health.impair(subject(), format!("backing off: {reason}"));
-                self.unwell.push(task.id.clone());
+        }
+        if let Some((_, fault)) = broken.first() {
+            self.abort(fault.code);
+        }
+        for (id, fault) in broken {
+            let wipe = fault.verdict == Verdict::Corrupt;
+            self.close(&[id]).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, wipe));
+        }
+    }
+
+    /// A task that stands still: what is to be opened anew, or else the reason is told to whoever can act on it.
+    fn halted(&self, task: &Task, fault: &Fault) -> Option<(TaskId, Fault)> {
+        match fault.verdict {
+            Verdict::Corrupt | Verdict::Transient => {
+                tracing::warn!(%fault, "opening the task anew");
+                return Some((task.id.clone(), fault.clone()));
             }
-            (State::Halted(fault), _) if fault.verdict == Verdict::Corrupt => {
-                tracing::warn!(%fault, "rebuilding the store from its changelog");
-                let (id, code) = (task.id.clone(), fault.code);
-                self.abort(code);
-                self.close(&[id]).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, true));
-            }
-            (State::Halted(fault), _) if fault.code == "plugin-stop" => {
+            _ if fault.code == "plugin-stop" => {
                 if task.spec.stop() {
                     tracing::error!(code = fault.code, "{fault}; the other processors go on");
                     self.shared.health.impair(format!("processor {} is stopped", task.spec.name), fault.to_string());
                     self.shared.ending.stopped(fault.clone());
                 }
             }
-            (State::Halted(fault), _) => {
-                self.shared.health.impair(subject(), fault.to_string());
+            _ => {
+                self.shared.health.impair(format!("task {}", task.id), fault.to_string());
                 self.shared.ending.fail(fault.clone());
             }
         }
+        None
     }
 
     fn is_full(&self) -> bool {

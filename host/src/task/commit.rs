@@ -1,6 +1,6 @@
 //! The commit: one transaction over all tasks of a worker, then one write batch per store. The order is the promise.
 
-use super::{Outbox, State, Task};
+use super::{Outbox, Task};
 use crate::metrics::CommitMetrics;
 use crate::model::failpoint::hit;
 use crate::model::log::{Group, OffsetCommit, Refusal};
@@ -86,8 +86,8 @@ impl Task {
         Ok(())
     }
 
-    /// The transaction is committed: the overlay goes to the store with its offsets, in one write batch. A store that fails is not
-    /// believed any more: the task halts, and what it lacks comes back from the changelog.
+    /// The transaction is committed: the overlay goes to the store with its offsets, in one write batch. A store that
+    /// cannot be written is opened anew: it reopens older, and what it lacks comes back from the changelog.
     pub fn settle(&mut self, out: &Outbox) {
         self.intake.settle();
         let changelogs = self.reached(out);
@@ -96,8 +96,7 @@ impl Task {
         let applied = Applied { changelogs: &changelogs, inputs: &inputs };
         let result = self.stores().map_or(Ok(()), |mut stores| stores.apply(&applied));
         if let Err(fault) = result {
-            let fault = Fault { verdict: Verdict::Corrupt, ..fault };
-            self.state.enter(State::Halted(fault.during(format!("task {}: applying a commit", self.id))));
+            self.distrust(fault);
         }
         self.count();
     }

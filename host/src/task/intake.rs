@@ -66,7 +66,6 @@ impl Intake {
         if done > 0 {
             let next = batch.offsets[done - 1] + 1;
             lane.input.accept(next);
-            lane.excluded = lane.excluded.split_off(&next);
         }
         if done < batch.len() {
             lane.put_back(batch.slice(done..batch.len()));
@@ -128,7 +127,10 @@ impl Intake {
     }
 
     pub(super) fn settle(&mut self) {
-        self.inputs.iter_mut().for_each(|lane| lane.input.settle());
+        for lane in &mut self.inputs {
+            lane.input.settle();
+            lane.excluded = lane.excluded.split_off(&lane.input.committed());
+        }
     }
 
     pub(super) fn rewind(&mut self) {

@@ -80,6 +80,25 @@ pub struct Parts {
     pub guest: Guest,
 }
 
+impl Parts {
+    /// Closes the stores, then gives the sources back.
+    pub fn close(self) -> Vec<Box<dyn Source>> {
+        drop(self.guest);
+        close(&self.id, self.stores);
+        self.inputs.into_iter().map(Input::into_source).collect()
+    }
+}
+
+/// Closes stores with everything committed on disk.
+fn close(task: &TaskId, stores: Option<Arc<Mutex<Stores>>>) {
+    let stores =
+        stores.and_then(Arc::into_inner).map(|stores| stores.into_inner().unwrap_or_else(PoisonError::into_inner));
+    if let Some(Err(fault)) = stores.map(Stores::close) {
+        // nothing is lost: the store reopens older, and its changelog brings back the rest
+        tracing::warn!(%task, %fault, "closing the stores");
+    }
+}
+
 impl Task {
     /// A task that is ready to run in the worker slot `slot`, its outputs resolved by that worker's outbox.
     pub fn new(parts: Parts, slot: u16, routes: Routes) -> Task {
@@ -158,8 +177,8 @@ impl Task {
         self.guest.reset();
     }
 
-    /// Marks an input record as failed, so that it becomes a dead letter when it is met again after the rewind.
-    /// A record that had failed already makes its dead letter refused: then only a person can help.
+    /// Marks an input record as failed, so that it becomes a dead letter when it is met again after the rewind. Call it once per
+    /// record and commit: where a record had failed before, it is its dead letter that is refused, and only a person can help.
     pub fn refuse(&mut self, input: usize, offset: i64, failure: crate::model::Failure) {
         let text = failure.message.clone();
         if !self.intake.exclude(input, offset, failure) {
@@ -175,22 +194,23 @@ impl Task {
     }
 
     /// Writes a store's memtable to disk where that is due, so that a quiet store's offsets cannot go stale.
-    pub fn maintain(&mut self) -> Result<(), Fault> {
-        self.stores().map_or(Ok(()), |mut stores| stores.flush_if_due())
+    pub fn maintain(&mut self) {
+        let flushed = self.stores().map_or(Ok(()), |mut stores| stores.flush_if_due());
+        if let Err(fault) = flushed {
+            self.distrust(fault);
+        }
+    }
+
+    /// A store that could not be written is opened anew: it reopens older, and its changelog brings back the rest.
+    fn distrust(&mut self, fault: Fault) {
+        self.halt(fault.during(format!("task {}: writing its store", self.id)));
     }
 
     /// Closes the stores with everything committed on disk, and gives the sources back.
     pub fn close(self) -> Vec<Box<dyn Source>> {
         // the call and the guest read the stores: they go first, so that the stores are this task's alone
         drop((self.call, self.guest));
-        let stores = self
-            .stores
-            .and_then(Arc::into_inner)
-            .map(|stores| stores.into_inner().unwrap_or_else(PoisonError::into_inner));
-        if let Some(Err(fault)) = stores.map(Stores::close) {
-            // nothing is lost: the store reopens older, and its changelog brings back the rest
-            tracing::warn!(task = %self.id, %fault, "closing the stores");
-        }
+        close(&self.id, self.stores);
         self.intake.into_sources()
     }
 

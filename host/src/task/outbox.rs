@@ -28,10 +28,10 @@ impl Outbox {
         Outbox { producer, topics: Vec::new(), bytes: 0 }
     }
 
-    /// Resolves a topic, once. Its limits are renewed where it is known already.
+    /// Resolves a topic, once. What one that is known already refuses is not taken from `info`, which may be old:
+    /// [`Outbox::renew_limits`] brings news.
     pub fn resolve(&mut self, info: &TopicInfo) -> Result<OutTopic, Fault> {
         if let Some(index) = self.topics.iter().position(|topic| *topic.name == *info.name) {
-            self.topics[index].limits = info.limits.clone();
             return Ok(OutTopic(index));
         }
         let to = self.producer.topic(&info.name)?;
@@ -72,6 +72,16 @@ impl Outbox {
             return Err(Failure::new("output-timestamp-refused", message));
         }
         Ok(())
+    }
+
+    /// `bounds` with this topic's in addition. `now` is in wall-clock milliseconds.
+    pub(super) fn narrow(&self, to: OutTopic, bounds: Bounds, now: i64) -> Bounds {
+        let limits = &self.topics[to.0].limits;
+        Bounds {
+            bytes: bounds.bytes.min(limits.max_message_bytes),
+            first: bounds.first.max(now.saturating_sub(limits.timestamp_before_ms)).max(0),
+            last: bounds.last.min(now.saturating_add(limits.timestamp_after_ms)),
+        }
     }
 
     /// By how many bytes a record is over what the topic takes.
@@ -130,6 +140,35 @@ impl Outbox {
         self.producer.acknowledged(self.topics[to.0].to, partition)
     }
 }
+
+/// What several topics take, each of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    bytes: u64,
+    /// Wall-clock milliseconds.
+    first: i64,
+    last: i64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { bytes: u64::MAX, first: 0, last: i64::MAX }
+    }
+}
+
+impl Bounds {
+    /// Whether a record with so many bytes of keys, values and headers fits, whatever its other fields need.
+    pub(super) fn takes_bytes(&self, bytes: u64) -> bool {
+        bytes.saturating_add(RECORD_OVERHEAD) <= self.bytes
+    }
+
+    pub(super) fn takes_time(&self, timestamp: i64) -> bool {
+        timestamp == -1 || (self.first..=self.last).contains(&timestamp)
+    }
+}
+
+/// More than a record batch of one record has beside its keys, values and headers.
+const RECORD_OVERHEAD: u64 = 128;
 
 fn payload(record: &RecordRef<'_>) -> u64 {
     let size = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);

@@ -77,6 +77,8 @@ impl Task {
         if let Some((entry, failure)) = self.breach(&batch, &progress, out, clock.wall_ms()) {
             // the effects of later entries may build on the guilty one's: all are dropped, and the call is made again without it
             self.refuse_entry(&batch, entry, failure);
+            // its globals may know of effects that never happened
+            self.guest.reset();
             self.intake.put_back(batch);
             return Ok(Step::Worked);
         }

@@ -91,8 +91,8 @@ fn names_that_the_plugin_does_not_know_are_refused() {
         let processor = Processor::new("count").input(input, "in").output(output, "out");
         App::draft(Log::Embedded, "names").topic("in", 1).topic("out", 1).processor(processor)
     };
-    Mistake::new("input", with("imput", "out"), &["inputs.in"]).check();
-    Mistake::new("output", with("in", "outt"), &["outputs.out"]).check();
+    Mistake::new("input", with("imput", "out"), &["inputs.imput", "it has: in"]).check();
+    Mistake::new("output", with("in", "outt"), &["outputs.outt", "it has: out"]).check();
 }
 
 #[test]
