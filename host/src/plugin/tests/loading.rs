@@ -99,7 +99,14 @@ fn an_endless_description_ends_without_ticks() {
 fn compiled_code_is_kept_and_a_broken_file_is_written_anew() {
     let (dir, path) = file(&puppet_bytes());
     let cache = dir.path().join("cache");
-    let load = || Engine::new(Some(&cache)).unwrap().load(&path).unwrap();
+    let load = || {
+        let engine = Engine::new(Some(&cache)).unwrap();
+        let component = engine.load(&path).unwrap();
+        engine.keep(&component);
+        component
+    };
+    Engine::new(Some(&cache)).unwrap().load(&path).unwrap();
+    assert!(!cache.exists(), "loading alone leaves nothing behind");
     let kept = || std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let first = load();
     assert_eq!(std::fs::metadata(&cache).unwrap().permissions().mode() & 0o777, 0o700);
