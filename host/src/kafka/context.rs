@@ -11,6 +11,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 use rdkafka::types::RDKafkaRespErr;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -22,13 +23,12 @@ const QUIET: Duration = Duration::from_secs(10);
 pub(super) struct Context {
     clock: Arc<dyn Clock>,
     assignments: Option<Assignments>,
-    lines: Mutex<Lines>,
+    /// By kind: librdkafka tells of one failure by several kinds in turn.
+    lines: Mutex<HashMap<String, Lines>>,
 }
 
-/// The kind of line written last, when, and how many like it were held back since.
-#[derive(Default)]
+/// When a line of a kind was written last, and how many like it were held back since.
 struct Lines {
-    kind: String,
     at: Duration,
     held: u64,
 }
@@ -59,13 +59,20 @@ impl Context {
     fn due(&self, kind: &str) -> Option<u64> {
         let now = self.clock.monotonic();
         let mut lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if lines.kind == kind && now < lines.at + QUIET {
-            lines.held += 1;
-            return None;
+        match lines.get_mut(kind) {
+            Some(last) if now < last.at + QUIET => {
+                last.held += 1;
+                None
+            }
+            Some(last) => {
+                last.at = now;
+                Some(std::mem::take(&mut last.held))
+            }
+            None => {
+                lines.insert(kind.to_owned(), Lines { at: now, held: 0 });
+                Some(0)
+            }
         }
-        let held = std::mem::take(&mut lines.held);
-        *lines = Lines { kind: kind.to_owned(), at: now, held: 0 };
-        Some(held)
     }
 }
 

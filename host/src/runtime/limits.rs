@@ -1,7 +1,7 @@
-//! What output topics refuse may change while the host runs: asked again now and then, so that a limit that was raised stops making
-//! dead letters.
+//! Questions to the cluster beside the stream. What output topics refuse may change while the host runs: asked again now and then, so
+//! that a limit that was raised stops making dead letters. And where somebody doubts that the cluster is there: asked until it answers.
 
-use super::{Ending, Shared};
+use super::{Health, Shared};
 use crate::model::Fault;
 use crate::model::log::TopicInfo;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,8 @@ const LOOK_AROUND: Duration = Duration::from_millis(200);
 pub struct Limits {
     version: AtomicU64,
     topics: Mutex<Vec<TopicInfo>>,
+    /// Health's subjects that wait for an answer of the cluster.
+    doubts: Mutex<Vec<String>>,
 }
 
 impl Limits {
@@ -31,6 +33,24 @@ impl Limits {
         })
     }
 
+    /// Impairs health under `subject` until the cluster answers again.
+    pub fn doubt(&self, health: &Health, subject: String, fault: &Fault) {
+        let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        health.impair(subject.clone(), fault.to_string());
+        if !doubts.contains(&subject) {
+            doubts.push(subject);
+        }
+    }
+
+    fn has_doubts(&self) -> bool {
+        !self.doubts.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn answered(&self, health: &Health) {
+        let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        doubts.drain(..).for_each(|subject| health.clear(&subject));
+    }
+
     fn renew(&self, topics: Vec<TopicInfo>) {
         *self.topics.lock().unwrap_or_else(PoisonError::into_inner) = topics;
         self.version.fetch_add(1, Ordering::SeqCst);
@@ -40,7 +60,7 @@ impl Limits {
 /// Asks for `names` at its pace until the host ends.
 pub(super) fn start(shared: Arc<Shared>, names: Vec<Arc<str>>) -> Result<JoinHandle<()>, Fault> {
     let look = move || {
-        while rest(&shared.ending) {
+        while rest(&shared, &names) {
             // a cluster that does not answer just now is asked again at the next turn
             let going_on = || !shared.ending.is_stopping();
             let found: Result<Vec<_>, _> =
@@ -55,11 +75,14 @@ pub(super) fn start(shared: Arc<Shared>, names: Vec<Arc<str>>) -> Result<JoinHan
         .map_err(|error| Fault::fatal("no-thread", format!("starting the thread that asks for topic limits: {error}")))
 }
 
-/// False once the host ends.
-fn rest(ending: &Ending) -> bool {
+/// Sees to doubts until the next look is due. False once the host ends.
+fn rest(shared: &Shared, names: &[Arc<str>]) -> bool {
     let turns = PACE.as_millis() / LOOK_AROUND.as_millis();
     (0..turns).all(|_| {
         std::thread::park_timeout(LOOK_AROUND);
-        !ending.is_stopping()
+        if shared.limits.has_doubts() && names.first().is_some_and(|name| shared.log.topic(name).is_ok()) {
+            shared.limits.answered(&shared.health);
+        }
+        !shared.ending.is_stopping()
     })
 }

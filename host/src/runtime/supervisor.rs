@@ -53,56 +53,17 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let restores = Restores::new(options.show_restore);
     let limits = limits::Limits::default();
     let shared = Arc::new(Shared { application, log, clock, health, restores, limits, instance, ending });
-    match start(&shared, &plugins)? {
-        Some(host) => host.supervise(options.until_idle),
-        None => Ok(()),
+    let mut host = Host::new(shared);
+    match host.start(&plugins) {
+        Ok(true) => host.supervise(options.until_idle),
+        Ok(false) => host.shut_down(),
+        Err(fault) => {
+            // what was started already goes the same way as ever; the reason is the first one
+            host.shared.ending.stop();
+            let _ = host.shut_down();
+            Err(fault)
+        }
     }
-}
-
-/// Starts everything. `None` where the host was told to stop before it was up.
-fn start(shared: &Arc<Shared>, plugins: &Plugins) -> Result<Option<Host>, Fault> {
-    let Some(plan) =
-        patiently(&shared.health, &shared.ending, || Plan::make(&shared.application, plugins, &*shared.log))?
-    else {
-        return Ok(None);
-    };
-    let registry = Arc::new(Registry::default());
-    let mut workers = Vec::new();
-    for index in 0..shared.application.workers {
-        let start = || worker::start(shared.clone(), index, registry.clone() as Arc<dyn Reopen>);
-        let Some(worker) = patiently(&shared.health, &shared.ending, start)? else { return Ok(None) };
-        workers.push(worker);
-    }
-    shared.health.clear(START);
-    let (handles, threads): (Vec<Handle>, Vec<JoinHandle<()>>) = workers.into_iter().unzip();
-    let ticker = ticker(shared.clone(), plan.engine.clone())?;
-    let Plan { processors, topics, .. } = plan;
-    let written = topics.keys().cloned().collect();
-    let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
-    let tools = Arc::new(Tools { shared: shared.clone(), topics, stores });
-    let asking = limits::start(shared.clone(), written)?;
-    let (openers, opening) = Openers::start(&tools, shared.application.workers.max(2))?;
-    let mut host = Host {
-        shared: shared.clone(),
-        workers: handles,
-        threads,
-        groups: Vec::new(),
-        assignments: Vec::new(),
-        ticker,
-        openers: (openers.clone(), opening),
-        asking,
-    };
-    for (shift, spec) in processors.into_iter().enumerate() {
-        let assignment = Assignment::new(shared.clone(), spec, (host.workers.clone(), shift), openers.clone());
-        host.assignments.push(assignment);
-    }
-    registry.fill(&host.assignments);
-    for assignment in host.assignments.clone() {
-        let join = || join(shared.clone(), assignment.clone());
-        host.groups.extend(patiently(&shared.health, &shared.ending, join)?);
-    }
-    shared.health.clear(START);
-    Ok(Some(host))
 }
 
 /// The subject under which health tells of the start.
@@ -144,20 +105,12 @@ fn join(shared: Arc<Shared>, assignment: Arc<Assignment>) -> Result<JoinHandle<(
 }
 
 fn serve_group(shared: &Shared, processor: &str, member: &mut dyn Member) {
-    let subject = format!("group of {processor}");
-    let mut unwell = false;
     while !shared.ending.is_stopping() {
         match member.poll(GROUP_POLL) {
-            Ok(()) if unwell => {
-                shared.health.clear(&subject);
-                unwell = false;
-            }
             Ok(()) => {}
             Err(fault) if fault.verdict == Verdict::Fatal => return shared.ending.fail(fault),
-            Err(fault) => {
-                shared.health.impair(subject.clone(), fault.to_string());
-                unwell = true;
-            }
+            // the client tells of an outage once and then is silent: only an answer of the cluster ends it
+            Err(fault) => shared.limits.doubt(&shared.health, format!("group of {processor}"), &fault),
         }
     }
 }
@@ -188,16 +141,69 @@ fn ticker(shared: Arc<Shared>, engine: plugin::Engine) -> Result<JoinHandle<()>,
 /// Everything that was started.
 struct Host {
     shared: Arc<Shared>,
+    registry: Arc<Registry>,
     workers: Vec<Handle>,
-    threads: Vec<JoinHandle<()>>,
+    worker_threads: Vec<JoinHandle<()>>,
     groups: Vec<JoinHandle<()>>,
     assignments: Vec<Arc<Assignment>>,
-    ticker: JoinHandle<()>,
-    openers: (Openers, Vec<JoinHandle<()>>),
-    asking: JoinHandle<()>,
+    openers: Option<(Openers, Vec<JoinHandle<()>>)>,
+    /// The ticker and the thread that asks for limits: they end when the workers are gone.
+    helpers: Vec<JoinHandle<()>>,
 }
 
 impl Host {
+    fn new(shared: Arc<Shared>) -> Host {
+        Host {
+            shared,
+            registry: Arc::default(),
+            workers: Vec::new(),
+            worker_threads: Vec::new(),
+            groups: Vec::new(),
+            assignments: Vec::new(),
+            openers: None,
+            helpers: Vec::new(),
+        }
+    }
+
+    /// Starts everything, in order. False where the host was told to stop before it was up. In any case, what was started is
+    /// ended by [`Host::shut_down`].
+    fn start(&mut self, plugins: &Plugins) -> Result<bool, Fault> {
+        let shared = self.shared.clone();
+        let make = || Plan::make(&shared.application, plugins, &*shared.log);
+        let Some(plan) = patiently(&shared.health, &shared.ending, make)? else { return Ok(false) };
+        for index in 0..shared.application.workers {
+            let start = || worker::start(shared.clone(), index, self.registry.clone() as Arc<dyn Reopen>);
+            let Some((handle, thread)) = patiently(&shared.health, &shared.ending, start)? else { return Ok(false) };
+            self.workers.push(handle);
+            self.worker_threads.push(thread);
+        }
+        self.assign(plan)?;
+        for assignment in self.assignments.clone() {
+            let join = || join(shared.clone(), assignment.clone());
+            let Some(group) = patiently(&shared.health, &shared.ending, join)? else { return Ok(false) };
+            self.groups.push(group);
+        }
+        shared.health.clear(START);
+        Ok(true)
+    }
+
+    /// Everything that tasks need, and one assignment per processor.
+    fn assign(&mut self, plan: Plan) -> Result<(), Fault> {
+        let (shared, Plan { engine, processors, topics }) = (&self.shared, plan);
+        self.helpers.push(ticker(shared.clone(), engine)?);
+        self.helpers.push(limits::start(shared.clone(), topics.keys().cloned().collect())?);
+        let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
+        let tools = Arc::new(Tools { shared: shared.clone(), topics, stores });
+        let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
+        self.openers = Some((openers.clone(), threads));
+        for (shift, spec) in processors.into_iter().enumerate() {
+            let workers = (self.workers.clone(), shift);
+            self.assignments.push(Assignment::new(shared.clone(), spec, workers, openers.clone()));
+        }
+        self.registry.fill(&self.assignments);
+        Ok(())
+    }
+
     fn supervise(self, until_idle: bool) -> Result<(), Fault> {
         let mut idle = until_idle.then(IdleCheck::default);
         let mut looked = self.shared.clock.monotonic();
@@ -227,7 +233,7 @@ impl Host {
     /// its groups by ending.
     fn watch(&self, now: Duration) {
         let limit = self.shared.application.stuck_after;
-        if self.threads.iter().any(JoinHandle::is_finished) {
+        if self.worker_threads.iter().any(JoinHandle::is_finished) {
             self.shared.ending.exit_now(Fault::fatal("thread-panicked", "a worker ended by itself; see the log"));
         }
         for (index, worker) in self.workers.iter().enumerate() {
@@ -245,15 +251,17 @@ impl Host {
     /// within the grace.
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
-        let Host { shared, workers, threads, groups, ticker, openers: (openers, opening), asking, .. } = self;
+        let Host { shared, workers, worker_threads, groups, openers, helpers, .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);
         workers.iter().for_each(Handle::stop);
-        joined &= join_all(threads);
-        openers.stop(opening.len());
-        joined &= join_all(opening);
+        joined &= join_all(worker_threads);
+        if let Some((openers, threads)) = openers {
+            openers.stop(threads.len());
+            joined &= join_all(threads);
+        }
         shared.ending.done();
-        joined &= join_all(vec![ticker, asking]);
+        joined &= join_all(helpers);
         shared.ending.reason()?;
         if joined { Ok(()) } else { Err(Fault::fatal("thread-panicked", "a thread of the host panicked; see the log")) }
     }
