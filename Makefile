@@ -10,7 +10,7 @@ TEST_THREADS ?= 3
 # A scenario, or a part of its name: make scenarios ONLY=b27. Or a benchmark: make bench ONLY=echo
 ONLY ?=
 
-.PHONY: help build binaries plugins demo demo-clean test unit house guests test-binary integration scenarios bench lint deny
+.PHONY: help build binaries plugins demo demo-clean test unit house kafka-room guests test-binary integration scenarios bench lint deny
 # Recipes build into one folder: one at a time.
 .NOTPARALLEL:
 
@@ -40,7 +40,7 @@ demo: build
 demo-clean:
 	rm -rf state log
 
-test: setup-test build house unit integration
+test: setup-test build house unit kafka-room integration
 
 .PHONY: setup-test
 setup-test:
@@ -52,6 +52,10 @@ unit: binaries
 
 house:
 	$(CARGO) test --release --test house
+
+# The room that speaks to Kafka, against a real one.
+kafka-room: binaries
+	scripts/with-kafka $(CARGO) test --release --test kafka_log --test kafka_group -- --test-threads $(TEST_THREADS)
 
 guests: binaries
 	scripts/build-plugins --guests bin/test/plugins

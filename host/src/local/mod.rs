@@ -11,7 +11,6 @@ mod commit;
 mod group;
 mod inner;
 mod keys;
-mod limits;
 mod log;
 mod partitioner;
 mod producer;

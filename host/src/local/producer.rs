@@ -3,7 +3,6 @@
 use super::commit::{Pending, PendingOffset};
 use super::group::LocalGroup;
 use super::inner::{Inner, State};
-use super::limits;
 use super::partitioner::partition_for_key;
 use super::topic::Topic;
 use crate::model::log::{Delivery, Group, OffsetCommit, Origin, Producer, Refusal, TopicRef};
@@ -117,9 +116,7 @@ impl Producer for LocalProducer {
         if record.timestamp == 0 {
             record.timestamp = 1;
         }
-        if let Some((code, message)) =
-            limits::refusal(&target.name, &target.limits, &record, self.inner.clock.wall_ms())
-        {
+        if let Some((code, message)) = target.limits.refusal(&target.name, &record, self.inner.clock.wall_ms()) {
             self.refusals.push(Refusal { origin, code, message });
             self.refused = true;
             return Ok(());

@@ -1,6 +1,5 @@
 //! A topic and its partitions, on disk and in memory.
 
-use super::limits;
 use crate::model::Fault;
 use crate::model::log::{Ends, TopicInfo, TopicLimits, TopicSpec};
 use serde::{Deserialize, Serialize};
@@ -64,7 +63,7 @@ impl TopicRecord {
 
 impl Topic {
     pub(super) fn new(name: &str, record: TopicRecord, partitions: Vec<Partition>) -> Result<Topic, Fault> {
-        let limits = limits::from_properties(name, &record.properties)?;
+        let limits = TopicLimits::with(name, &record.properties)?;
         Ok(Topic { name: name.into(), record, limits, partitions, deleted: AtomicBool::new(false) })
     }
 

@@ -63,45 +63,6 @@ pub struct TopicLimits {
     pub delete_retention_ms: i64,
 }
 
-impl Default for TopicLimits {
-    /// Kafka's defaults.
-    fn default() -> Self {
-        TopicLimits {
-            max_message_bytes: 1_048_588,
-            timestamp_before_ms: i64::MAX,
-            timestamp_after_ms: 3_600_000,
-            compact: false,
-            delete: true,
-            delete_retention_ms: 86_400_000,
-        }
-    }
-}
-
-impl TopicLimits {
-    /// Kafka's defaults with a topic's own settings over them; settings that bound nothing here are passed over.
-    pub fn with(properties: &[(String, String)]) -> TopicLimits {
-        let mut limits = TopicLimits::default();
-        properties.iter().for_each(|(name, value)| limits.set(name, value));
-        limits
-    }
-
-    /// Takes one topic setting by Kafka's name. A value that does not read is passed over: the cluster has the last word.
-    pub fn set(&mut self, name: &str, value: &str) {
-        let number = value.parse::<i64>();
-        match (name, number) {
-            ("max.message.bytes", Ok(n)) => self.max_message_bytes = n.max(0) as u64,
-            ("message.timestamp.before.max.ms", Ok(n)) => self.timestamp_before_ms = n,
-            ("message.timestamp.after.max.ms", Ok(n)) => self.timestamp_after_ms = n,
-            ("delete.retention.ms", Ok(n)) => self.delete_retention_ms = n,
-            ("cleanup.policy", _) => {
-                self.compact = value.split(',').any(|policy| policy.trim() == "compact");
-                self.delete = value.split(',').any(|policy| policy.trim() == "delete");
-            }
-            _ => {}
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicSpec {
     pub name: String,

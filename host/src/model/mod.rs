@@ -6,6 +6,7 @@ pub mod failpoint;
 pub mod fault;
 pub mod folder;
 pub mod ids;
+pub mod limits;
 pub mod log;
 pub mod manifest;
 pub mod record;

@@ -1,44 +1,32 @@
 //! The state folder: one process at a time, and an instance id that survives restarts.
 
+use crate::model::folder::{FolderError, FolderLock};
 use crate::model::{Clock, Fault};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
 /// Holds the state folder for this process until dropped (or killed: the kernel lets go of the lock).
 #[derive(Debug)]
 pub(super) struct StateFolder {
-    _lock: File,
+    _lock: FolderLock,
     pub instance: String,
 }
 
 impl StateFolder {
     /// Locks the folder, creating it where it is missing, and reads or makes the instance id.
     pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<StateFolder, Fault> {
-        fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
-        let lock = take_lock(dir)?;
+        let lock = FolderLock::take(dir).map_err(|error| match error {
+            FolderError::Held(holder) => taken(dir, &holder),
+            FolderError::Io(error) => unwritable(dir, &error),
+        })?;
         let instance = instance_id(dir, clock).map_err(|error| unwritable(dir, &error))?;
         Ok(StateFolder { _lock: lock, instance })
     }
 }
 
-fn take_lock(dir: &Path) -> Result<File, Fault> {
-    let path = dir.join("lock");
-    let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = open.map_err(|error| unwritable(dir, &error))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(taken(dir, &path)),
-        Err(TryLockError::Error(error)) => return Err(unwritable(dir, &error)),
-    }
-    let write = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-    write.map_err(|error| unwritable(dir, &error))?;
-    Ok(file)
-}
-
-fn taken(dir: &Path, lock: &Path) -> Fault {
-    let pid = fs::read_to_string(lock).unwrap_or_default();
-    let message = format!("state folder {}: in use by process {}", dir.display(), pid.trim());
+fn taken(dir: &Path, holder: &str) -> Fault {
+    let message = format!("state folder {}: in use by {holder}", dir.display());
     Fault::fatal("state-locked", message)
         .hint("stop that process, or give this one a folder of its own with --state-dir")
 }

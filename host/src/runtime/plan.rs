@@ -217,7 +217,7 @@ impl<'a> Builder<'a> {
         let name: Arc<str> = spec.name.as_str().into();
         self.creates.push(spec.name.clone());
         if self.dry {
-            self.topics.insert(name, imagined(&spec));
+            self.topics.insert(name, imagined(&spec)?);
             return Ok(());
         }
         tracing::info!(topic = spec.name, partitions = spec.partitions, "creating topic");
@@ -247,13 +247,13 @@ fn roomy(input_max_message_bytes: u64) -> Vec<(String, String)> {
 }
 
 /// What a topic that `run` would create looks like.
-fn imagined(spec: &TopicSpec) -> TopicInfo {
-    TopicInfo {
+fn imagined(spec: &TopicSpec) -> Result<TopicInfo, Fault> {
+    Ok(TopicInfo {
         name: spec.name.clone(),
         id: String::new(),
         partitions: spec.partitions,
-        limits: TopicLimits::with(&spec.properties),
-    }
+        limits: TopicLimits::with(&spec.name, &spec.properties)?,
+    })
 }
 
 fn during(processor: &Processor, fault: Fault) -> Fault {

@@ -37,7 +37,9 @@ impl Task {
         let topics = self.routes.outputs.iter().chain(&self.routes.changelogs);
         let bounds = topics.fold(Bounds::default(), |bounds, &topic| out.narrow(topic, bounds, now));
         let times = emits.entries.iter().zip(&emits.timestamps).map(|(&entry, &own)| time_of(batch, entry, own));
-        bounds.takes_bytes(emitted.max(written) as u64) && times.into_iter().all(|time| bounds.takes_time(time))
+        bounds.takes_keys(&emits.keys)
+            && bounds.takes_bytes(emitted.max(written) as u64)
+            && times.into_iter().all(|time| bounds.takes_time(time))
     }
 
     fn write_breach(&self, progress: &Progress, out: &Outbox, now: i64) -> Option<(u32, Failure)> {
