@@ -9,8 +9,7 @@ use std::thread::sleep;
 
 const KEYS: u64 = 40;
 
-/// Work that outlasts the session many times over: polling goes on beside it, and no partition is lost. (The poll limit itself is not
-/// to be set by an application: it bounds the barrier at revocation.)
+/// Work that outlasts the session many times over: polling goes on beside it, and no partition is lost.
 #[test]
 fn b19_work_slower_than_the_session() {
     for hosts in [1, 2] {
@@ -143,8 +142,8 @@ fn slow_application(name: &str) -> App {
                 .input("in", "in")
                 .output("out", "out")
                 .dead_letters("dead")
-                .limit("record_deadline", "4s")
-                .limit("batch_records", 20),
+                .limit("record_deadline", "15s")
+                .limit("batch_records", 5),
         )
         .set("session_timeout", "6s")
         .ready()
