@@ -15,6 +15,17 @@ impl Task {
         if self.is_harmless(batch, progress, out, now) {
             return None;
         }
+        self.first_breach(batch, progress, out, now)
+    }
+
+    /// The same, looking at every record.
+    pub(super) fn first_breach(
+        &self,
+        batch: &Batch,
+        progress: &Progress,
+        out: &Outbox,
+        now: i64,
+    ) -> Option<(u32, Failure)> {
         let emitted = progress.effects.emits.iter().find_map(|emit| {
             let made = emit.record.timestamp != -1;
             let record = RecordRef { timestamp: time_of(batch, emit.entry, emit.record.timestamp), ..emit.record };
@@ -28,7 +39,7 @@ impl Task {
 
     /// Whether nothing can be refused: everything together would fit into one record of every topic, and every time is one that
     /// every topic takes. Nearly all calls are such, and this looks at no record's fields.
-    fn is_harmless(&self, batch: &Batch, progress: &Progress, out: &Outbox, now: i64) -> bool {
+    pub(super) fn is_harmless(&self, batch: &Batch, progress: &Progress, out: &Outbox, now: i64) -> bool {
         let (emits, writes) = (&progress.effects.emits, &progress.effects.writes);
         let headers =
             emits.headers.names.bytes.len() + emits.headers.values.bytes.len() + 10 * emits.headers.names.len();
