@@ -37,7 +37,8 @@ fn call(emits: &[Emit], times: &[i64], writes: &[(usize, Option<usize>)]) -> (Ba
         batch.push(entry as i64, bare);
         let column: Column = headers.iter().map(|&size| Some(&bytes[..size])).collect();
         let headers = HeadersRef::new(column.view(), column.view());
-        let record = RecordRef { key: key.map(|n| &bytes[..n]), value: value.map(|n| &bytes[..n]), headers, timestamp: *own };
+        let record =
+            RecordRef { key: key.map(|n| &bytes[..n]), value: value.map(|n| &bytes[..n]), headers, timestamp: *own };
         progress.effects.emits.push(entry as u32, 0, record);
     }
     for (key, value) in writes {

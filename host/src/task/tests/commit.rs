@@ -1,6 +1,6 @@
 //! The order of a commit, what an abort leaves, lost partitions, and records that the log refuses.
 
-use super::rig::{DEAD_BYTES, Rig, actor, id};
+use super::rig::{DEAD_BYTES, Loss, Rig, actor, id};
 use crate::model::log::TopicInfo;
 use crate::task::{CommitError, State, Step};
 use std::sync::atomic::Ordering;
@@ -115,4 +115,40 @@ fn a_dead_letter_that_is_refused_needs_a_person() {
     assert_eq!(fault.code, "dead-letter-refused");
     assert!(fault.message.contains("offset 1"), "{fault}");
     assert_eq!((rig.committed(), rig.buried().len()), (None, 0), "the record is not lost");
+}
+
+/// A commit whose answer is lost, and what the group's offsets say of it.
+fn lose(rig: &mut Rig, committed: bool) -> Option<bool> {
+    rig.work();
+    *rig.loss.lock().unwrap() = Some(Loss { committed, acknowledged: 2 });
+    assert!(matches!(rig.commit(), Err(CommitError::Unknown(fault)) if fault.code == "producer-fenced"));
+    assert_eq!(rig.counts().len(), 0, "nothing unknown reaches the store");
+    rig.new_producer();
+    let partitions = rig.task().partitions();
+    let found = rig.group.committed(&partitions).unwrap();
+    rig.task().resolve(&found)
+}
+
+#[test]
+fn a_lost_answer_of_a_commit_that_went_through_is_settled() {
+    let mut rig = Rig::new(&[("k", "a"), ("l", "b")]);
+    assert_eq!(lose(&mut rig, true), Some(true));
+    let Rig { out, tasks, .. } = &mut rig;
+    tasks[0].settle(out);
+    assert_eq!(position(&mut rig), Some(2), "as acknowledged before the producer was lost");
+    assert_eq!((rig.counts().len(), inputs(&mut rig)), (2, Some(2)));
+    rig.task().rewind();
+    rig.settle(0);
+    assert_eq!(rig.values("out"), ["a1", "b1"], "once");
+}
+
+#[test]
+fn a_lost_answer_of_a_commit_that_did_not_go_through_is_run_again() {
+    let mut rig = Rig::new(&[("k", "a"), ("l", "b")]);
+    assert_eq!(lose(&mut rig, false), Some(false));
+    rig.task().rewind();
+    assert_eq!(position(&mut rig), Some(0));
+    rig.settle(0);
+    assert_eq!(rig.values("out"), ["a1", "b1"], "once");
+    assert_eq!((rig.counts().len(), rig.committed()), (2, Some(2)));
 }

@@ -6,6 +6,7 @@ use crate::model::log::TopicInfo;
 use crate::task::{State, Step};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 fn buried(letters: &[(i64, &str)]) -> Vec<(String, String)> {
@@ -14,6 +15,31 @@ fn buried(letters: &[(i64, &str)]) -> Vec<(String, String)> {
 
 fn counts(counts: &[(&str, u8)]) -> BTreeMap<String, u8> {
     counts.iter().map(|(key, count)| ((*key).to_owned(), *count)).collect()
+}
+
+/// Ticks the rig's engine from a thread until dropped, so that running guests yield.
+struct Ticks(Option<(Arc<()>, JoinHandle<()>)>);
+
+impl Ticks {
+    fn start(rig: &Rig) -> Ticks {
+        let (ticker, alive) = (rig.engine.ticker(), Arc::new(()));
+        let watch = Arc::downgrade(&alive);
+        let tick = move || {
+            while watch.strong_count() > 0 && ticker() {
+                std::thread::yield_now();
+            }
+        };
+        Ticks(Some((alive, std::thread::spawn(tick))))
+    }
+}
+
+impl Drop for Ticks {
+    fn drop(&mut self) {
+        if let Some((alive, thread)) = self.0.take() {
+            drop(alive);
+            thread.join().unwrap();
+        }
+    }
 }
 
 #[test]
@@ -65,13 +91,7 @@ fn two_traps_of_one_batch_are_both_found() {
 #[test]
 fn a_loop_misses_its_deadline_and_its_neighbours_do_not() {
     let mut rig = Rig::with(&[("k", "a"), ("k", "Loop"), ("k", "b")], fresh_actor(), |_| ());
-    let (ticker, alive) = (rig.engine.ticker(), Arc::new(()));
-    let watch = Arc::downgrade(&alive);
-    let ticks = std::thread::spawn(move || {
-        while watch.strong_count() > 0 && ticker() {
-            std::thread::yield_now();
-        }
-    });
+    let ticks = Ticks::start(&rig);
     let start = rig.now();
     loop {
         match rig.step() {
@@ -81,8 +101,7 @@ fn a_loop_misses_its_deadline_and_its_neighbours_do_not() {
             Step::Idle | Step::Until(_) => break,
         }
     }
-    drop(alive);
-    ticks.join().unwrap();
+    drop(ticks);
     let deadlines = (rig.now() - start).as_secs_f64() / DEADLINE.as_secs_f64();
     assert!((2.0..3.0).contains(&deadlines), "the batch's and the record's own, not {deadlines}");
     rig.settle(0);
@@ -192,4 +211,30 @@ fn a_stopped_processor_stands_still() {
     assert_eq!(rig.step(), Step::Idle);
     assert!(!rig.task().spec.stop(), "told once");
     assert_eq!(rig.calls.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn a_call_that_is_interrupted_is_not_accepted() {
+    let mut rig = Rig::with(&[("k", "a"), ("k", "Loop")], fresh_actor(), |_| ());
+    let ticks = Ticks::start(&rig);
+    while rig.step() != Step::Yielded || !rig.task().call.is_some() {}
+    drop(ticks);
+    assert!(!rig.task().is_idle());
+    rig.task().interrupt();
+    rig.commit().unwrap();
+    assert_eq!((rig.values("out").len(), rig.committed(), rig.counts().len()), (0, Some(0), 0));
+}
+
+#[test]
+fn traffic_counts_each_record_once_however_often_it_was_tried() {
+    let records = [("k", "a"), ("k", "R3"), ("k", "No"), ("k", "Trap"), ("k", "b")];
+    let mut rig = Rig::new(&records);
+    while let Step::Until(due) = rig.work() {
+        rig.clock.pass(due - rig.now());
+    }
+    let bytes: usize = records.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let traffic = rig.task().tally.traffic;
+    assert_eq!((traffic.records_in, traffic.bytes_in), (5, bytes as u64));
+    assert_eq!((traffic.records_out, traffic.bytes_out), (3, "ka1kR32kb3".len() as u64));
+    assert_eq!(rig.task().tally.dead_letters, [("plugin", 1), ("trap", 1)].into());
 }

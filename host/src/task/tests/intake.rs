@@ -67,8 +67,7 @@ fn a_batch_knows_its_input_and_partition_and_hour() {
 fn batches_end_before_an_excluded_record_which_is_met_alone() {
     let mut intake = ten();
     assert!(intake.exclude(0, 3, why()) && intake.exclude(0, 4, why()));
-    let expected =
-        [(false, vec![0, 1, 2]), (true, vec![3]), (true, vec![4]), (false, vec![5, 6, 7, 8, 9])];
+    let expected = [(false, vec![0, 1, 2]), (true, vec![3]), (true, vec![4]), (false, vec![5, 6, 7, 8, 9])];
     assert_eq!(drain(&mut intake), expected);
     assert_eq!(position(&intake), 10);
 }
@@ -231,16 +230,15 @@ fn an_unknown_commit_is_told_from_the_groups_offsets() {
     let still = Input::new(Scripted::new("b", &[], 3).0, 3, 3);
     let mut intake = Intake::new(vec![moved, still]);
     drain(&mut intake);
-    let cases = [
-        (Some(9), Some(true)),
-        (Some(4), Some(false)),
-        (Some(6), None),
-        (None, None),
-    ];
+    let cases = [(Some(9), Some(true)), (Some(4), Some(false)), (Some(6), None), (None, None)];
     for (first, expected) in cases {
         assert_eq!(intake.resolve(&[found(first), found(Some(3))]), expected, "{first:?}");
     }
-    assert_eq!(intake.resolve(&[found(Some(9)), found(Some(1))]), Some(true), "an input that sent nothing says nothing");
+    assert_eq!(
+        intake.resolve(&[found(Some(9)), found(Some(1))]),
+        Some(true),
+        "an input that sent nothing says nothing"
+    );
 }
 
 #[test]

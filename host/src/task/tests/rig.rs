@@ -45,11 +45,21 @@ impl Clock for Hand {
     }
 }
 
+/// How a commit's answer is lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    /// Whether the log has committed in spite of it.
+    pub(crate) committed: bool,
+    /// What was acknowledged on every topic by the flush before, as Kafka tells it.
+    pub(crate) acknowledged: i64,
+}
+
 /// A producer of the embedded log that writes down what is asked of it, as lines such as `send out`.
 struct Recorder {
     inner: Box<dyn Producer>,
     topics: Vec<String>,
     calls: Arc<Mutex<Vec<String>>>,
+    loss: Arc<Mutex<Option<Loss>>>,
 }
 
 impl Recorder {
@@ -87,7 +97,14 @@ impl Producer for Recorder {
 
     fn commit(&mut self) -> Result<(), Fault> {
         self.note("commit");
-        self.inner.commit()
+        match *self.loss.lock().unwrap() {
+            Some(Loss { committed: false, .. }) => {}
+            _ => self.inner.commit()?,
+        }
+        match *self.loss.lock().unwrap() {
+            Some(_) => Err(Fault::fenced("producer-fenced", "committing")),
+            None => Ok(()),
+        }
     }
 
     fn abort(&mut self) -> Result<(), Fault> {
@@ -96,7 +113,8 @@ impl Producer for Recorder {
     }
 
     fn acknowledged(&self, topic: TopicRef, partition: i32) -> Option<i64> {
-        self.inner.acknowledged(topic, partition)
+        let early = self.loss.lock().unwrap().map(|loss| loss.acknowledged);
+        early.or_else(|| self.inner.acknowledged(topic, partition))
     }
 }
 
@@ -122,6 +140,8 @@ pub(crate) struct Rig {
     pub(crate) out: Outbox,
     pub(crate) tasks: Vec<Task>,
     pub(crate) calls: Arc<Mutex<Vec<String>>>,
+    /// Loses the answers of commits while it is set.
+    pub(crate) loss: Arc<Mutex<Option<Loss>>>,
     /// The ownership number of the partition.
     pub(crate) number: Arc<AtomicU64>,
     _member: Box<dyn Member>,
@@ -180,9 +200,8 @@ impl Rig {
         feed(&log, records);
         let (member, source) = join(&log);
         let group = member.group();
-        let calls = Arc::new(Mutex::new(Vec::new()));
-        let inner = log.producer("worker", Delivery::ExactlyOnce).unwrap();
-        let mut out = Outbox::new(Box::new(Recorder { inner, topics: Vec::new(), calls: calls.clone() }));
+        let (calls, loss) = (Arc::default(), Arc::default());
+        let mut out = Outbox::new(recorder(&log, &calls, &loss));
         let mut resolve = |name: &str| {
             let mut info = log.topic(name).unwrap().unwrap();
             believed(&mut info);
@@ -192,18 +211,8 @@ impl Rig {
         let changelogs = vec![resolve(&spec.changelogs[0])];
         let routes = Routes { outputs: vec![resolve("out")], changelogs, dead_letters: resolve("dead") };
         let number = Arc::default();
-        let mut rig = Rig {
-            log,
-            clock,
-            engine,
-            group,
-            out,
-            tasks: Vec::new(),
-            calls,
-            number,
-            _member: member,
-            folder,
-        };
+        let mut rig =
+            Rig { log, clock, engine, group, out, tasks: Vec::new(), calls, loss, number, _member: member, folder };
         let parts = rig.parts(spec, source);
         rig.tasks.push(Task::new(parts, 7, routes));
         rig
@@ -228,8 +237,7 @@ impl Rig {
 
     fn stores(&self, spec: &ProcessorSpec) -> Stores {
         let dir = self.folder.path().join("stores");
-        let mut stores =
-            Stores::open(&dir, &spec.stores, &Shared::new(1 << 20, 4 << 20), self.clock.clone()).unwrap();
+        let mut stores = Stores::open(&dir, &spec.stores, &Shared::new(1 << 20, 4 << 20), self.clock.clone()).unwrap();
         let changelog = [TopicPartition::new(spec.changelogs[0].clone(), 0)];
         let log = Arc::new(self.log.clone());
         let mut restore = Restore::start(log, &changelog, &mut stores, self.clock.clone()).unwrap();
@@ -310,6 +318,12 @@ impl Rig {
         self.abort();
     }
 
+    /// Replaces the producer by a new one of the same identity, as after a fencing; no commit's answer is lost any more.
+    pub(crate) fn new_producer(&mut self) {
+        *self.loss.lock().unwrap() = None;
+        self.out.replace(recorder(&self.log, &self.calls, &self.loss)).unwrap();
+    }
+
     pub(crate) fn abort(&mut self) {
         self.task().rewind();
         self.out.abort().unwrap();
@@ -336,7 +350,8 @@ impl Rig {
 
     /// Offset and code of each dead letter.
     pub(crate) fn buried(&self) -> Vec<(String, String)> {
-        let of = |letter: &BTreeMap<String, String>| (letter["pelton-source-offset"].clone(), letter["pelton-code"].clone());
+        let of =
+            |letter: &BTreeMap<String, String>| (letter["pelton-source-offset"].clone(), letter["pelton-code"].clone());
         self.letters().iter().map(of).collect()
     }
 
@@ -360,6 +375,11 @@ impl Rig {
         }
         batch
     }
+}
+
+fn recorder(log: &LocalLog, calls: &Arc<Mutex<Vec<String>>>, loss: &Arc<Mutex<Option<Loss>>>) -> Box<dyn Producer> {
+    let inner = log.producer("worker", Delivery::ExactlyOnce).unwrap();
+    Box::new(Recorder { inner, topics: Vec::new(), calls: calls.clone(), loss: loss.clone() })
 }
 
 pub(crate) fn id() -> TaskId {
