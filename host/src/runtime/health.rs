@@ -111,6 +111,9 @@ mod tests {
         health.stuck("worker 0 is silent".into());
         health.clear("a");
         let snapshot = health.snapshot();
-        assert_eq!((snapshot.live, snapshot.ready, snapshot.reasons), (false, false, vec!["worker 0 is silent".to_owned()]));
+        assert_eq!(
+            (snapshot.live, snapshot.ready, snapshot.reasons),
+            (false, false, vec!["worker 0 is silent".to_owned()])
+        );
     }
 }

@@ -68,7 +68,7 @@ impl Task {
     /// Takes the effects of the first `done` entries: writes into the overlay, emits and dead letters to the log.
     pub(super) fn accept(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
         self.tally.traffic.records_in += u64::from(progress.done);
-        self.tally.traffic.bytes_in += batch.bytes() as u64;
+        self.tally.traffic.bytes_in += bytes_of(batch, progress.done as usize);
         if let Some(mut stores) = self.stores() {
             stores.stage(&progress.effects.writes, |entry| self.origin(batch, entry));
         }
@@ -105,6 +105,7 @@ impl Task {
     /// Makes a dead letter of the only record of `batch`.
     pub(super) fn bury(&mut self, batch: &Batch, failure: &Failure, out: &mut Outbox, now: i64) -> Result<(), Fault> {
         self.tally.traffic.records_in += 1;
+        self.tally.traffic.bytes_in += batch.bytes() as u64;
         batch.iter().take(1).try_for_each(|(_, record)| self.letter(batch, (0, record), failure, (&mut *out, now)))
     }
 
@@ -135,6 +136,12 @@ impl Task {
     fn origin(&self, batch: &Batch, entry: u32) -> Origin {
         Origin { slot: self.slot, input: batch.input as u16, offset: batch.offsets[entry as usize] }
     }
+}
+
+/// Bytes of the first `done` records: the rest is counted when it is accepted, however often it is tried before.
+fn bytes_of(batch: &Batch, done: usize) -> u64 {
+    let bytes = if done == batch.len() { batch.bytes() } else { batch.slice(0..done).bytes() };
+    bytes as u64
 }
 
 /// An emit's own timestamp, or the input record's.
