@@ -14,7 +14,7 @@ mod host;
 mod limits;
 mod log;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod validate;
 mod wasi;
 mod world;

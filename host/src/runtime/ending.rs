@@ -59,3 +59,43 @@ impl Ending {
         take(&self.reason).or_else(|| take(&self.stopped)).map_or(Ok(()), Err)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(code: &'static str) -> Fault {
+        Fault::fatal(code, "why")
+    }
+
+    #[test]
+    fn the_first_reason_counts_and_stops_the_host() {
+        let ending = Ending::default();
+        assert!(!ending.is_stopping());
+        ending.fail(fault("first"));
+        ending.fail(fault("second"));
+        assert!(ending.is_stopping() && !ending.is_done());
+        assert_eq!(ending.reason(), Err(fault("first")));
+    }
+
+    #[test]
+    fn a_stopped_processor_ends_nobody_and_is_the_result_at_the_end() {
+        let ending = Ending::default();
+        ending.stopped(fault("first"));
+        ending.stopped(fault("second"));
+        assert!(!ending.is_stopping());
+        ending.stop();
+        assert_eq!(ending.reason(), Err(fault("first")));
+    }
+
+    #[test]
+    fn a_failure_is_told_before_a_stopped_processor_and_a_plain_stop_is_no_failure() {
+        let ending = Ending::default();
+        ending.stopped(fault("stopped"));
+        ending.fail(fault("failed"));
+        assert_eq!(ending.reason(), Err(fault("failed")));
+        let ending = Ending::default();
+        ending.stop();
+        assert_eq!(ending.reason(), Ok(()));
+    }
+}

@@ -91,4 +91,29 @@ mod tests {
         health.stuck("worker 0 is silent".into());
         assert!(!health.snapshot().live && !health.snapshot().ready);
     }
+
+    #[test]
+    fn a_subject_has_one_reason_the_latest_and_others_keep_theirs() {
+        let health = Health::default();
+        health.impair("b", "first");
+        health.impair("b", "second");
+        health.impair("a", "other");
+        health.clear("never told");
+        assert_eq!(health.snapshot().reasons, ["a: other", "b: second"]);
+        health.clear("a");
+        assert_eq!((health.snapshot().ready, health.snapshot().reasons.len()), (false, 1));
+    }
+
+    #[test]
+    fn who_is_stuck_stays_so_and_is_told_first() {
+        let health = Health::default();
+        health.impair("a", "other");
+        health.stuck("worker 0 is silent".into());
+        health.clear("a");
+        let snapshot = health.snapshot();
+        assert_eq!(
+            (snapshot.live, snapshot.ready, snapshot.reasons),
+            (false, false, vec!["worker 0 is silent".to_owned()])
+        );
+    }
 }

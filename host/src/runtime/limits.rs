@@ -86,3 +86,38 @@ fn rest(shared: &Shared, names: &[Arc<str>]) -> bool {
         !shared.ending.is_stopping()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::log::TopicLimits;
+
+    fn topics(bytes: u64) -> Vec<TopicInfo> {
+        let limits = TopicLimits { max_message_bytes: bytes, ..TopicLimits::default() };
+        vec![TopicInfo { name: "t".into(), id: "i".into(), partitions: 1, limits }]
+    }
+
+    #[test]
+    fn each_reader_hears_news_once() {
+        let limits = Limits::default();
+        let (mut one, mut two) = (0, 0);
+        assert_eq!(limits.newer(&mut one), None, "nothing was asked for yet");
+        limits.renew(topics(1));
+        assert_eq!(limits.newer(&mut one), Some(topics(1)));
+        assert_eq!(limits.newer(&mut one), None);
+        limits.renew(topics(2));
+        limits.renew(topics(3));
+        for seen in [&mut one, &mut two] {
+            assert_eq!(limits.newer(seen), Some(topics(3)), "the latest, whatever was missed");
+            assert_eq!(limits.newer(seen), None);
+        }
+    }
+
+    #[test]
+    fn a_host_that_ends_rests_no_longer() {
+        let ending = Ending::default();
+        ending.stop();
+        std::thread::current().unpark();
+        assert!(!rest(&ending));
+    }
+}

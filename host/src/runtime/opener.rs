@@ -20,6 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// Between two attempts at something that the cluster could not do just now.
 const RETRY: Duration = Duration::from_millis(200);
 /// How long a restore waits for the next records before it looks whether it was cancelled.

@@ -55,3 +55,37 @@ impl Restores {
         (sum.tasks > 0).then_some(sum)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn task(partition: i32) -> TaskId {
+        TaskId { processor: "p".into(), partition }
+    }
+
+    fn progress(done: u64) -> Progress {
+        Progress { done, target: 100, records: done, records_per_second: 10.0 }
+    }
+
+    #[test]
+    fn the_sum_is_shown_while_anything_restores() {
+        let shown: Arc<Mutex<Vec<Option<RestoreProgress>>>> = Arc::default();
+        let to = shown.clone();
+        let restores = Restores::new(Some(Box::new(move |sum| to.lock().unwrap().push(sum))));
+        restores.show();
+        restores.report(&task(0), progress(5));
+        restores.report(&task(1), progress(7));
+        restores.report(&task(0), progress(30));
+        restores.show();
+        restores.done(&task(0));
+        restores.show();
+        restores.done(&task(1));
+        restores.show();
+        let sum = |tasks, done, target| {
+            Some(RestoreProgress { tasks, done, target, records_per_second: 10.0 * tasks as f64 })
+        };
+        assert_eq!(*shown.lock().unwrap(), [None, sum(2, 37, 200), sum(1, 7, 100), None]);
+    }
+}

@@ -14,6 +14,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
+#[cfg(test)]
+pub(super) mod tests;
+
 /// Fenced so often within the transaction time-out, another process uses this identity.
 const FENCED_AT_MOST: usize = 3;
 /// Between two attempts to get a producer from a cluster that does not answer.
@@ -438,9 +441,8 @@ impl Worker {
         }
     }
 
-    /// The lowest slot that no task has.
     fn free_slot(&self) -> u16 {
-        (0..u16::MAX).find(|slot| self.tasks.iter().all(|task| task.slot() != *slot)).unwrap_or(u16::MAX)
+        lowest_free(&self.tasks.iter().map(Task::slot).collect::<Vec<_>>())
     }
 
     fn routes(&mut self, opened: &Opened) -> Result<Routes, Fault> {
@@ -552,4 +554,9 @@ impl Worker {
         std::mem::take(&mut self.tasks).into_iter().for_each(|task| drop(task.close()));
         self.stopping = true;
     }
+}
+
+/// The lowest slot that no task has.
+fn lowest_free(taken: &[u16]) -> u16 {
+    (0..u16::MAX).find(|slot| !taken.contains(slot)).unwrap_or(u16::MAX)
 }

@@ -15,6 +15,17 @@ impl Task {
         if self.is_harmless(batch, progress, out, now) {
             return None;
         }
+        self.first_breach(batch, progress, out, now)
+    }
+
+    /// The same, looking at every record.
+    pub(super) fn first_breach(
+        &self,
+        batch: &Batch,
+        progress: &Progress,
+        out: &Outbox,
+        now: i64,
+    ) -> Option<(u32, Failure)> {
         let emitted = progress.effects.emits.iter().find_map(|emit| {
             let made = emit.record.timestamp != -1;
             let record = RecordRef { timestamp: time_of(batch, emit.entry, emit.record.timestamp), ..emit.record };
@@ -28,7 +39,7 @@ impl Task {
 
     /// Whether nothing can be refused: everything together would fit into one record of every topic, and every time is one that
     /// every topic takes. Nearly all calls are such, and this looks at no record's fields.
-    fn is_harmless(&self, batch: &Batch, progress: &Progress, out: &Outbox, now: i64) -> bool {
+    pub(super) fn is_harmless(&self, batch: &Batch, progress: &Progress, out: &Outbox, now: i64) -> bool {
         let (emits, writes) = (&progress.effects.emits, &progress.effects.writes);
         let headers =
             emits.headers.names.bytes.len() + emits.headers.values.bytes.len() + 10 * emits.headers.names.len();
@@ -59,7 +70,7 @@ impl Task {
     /// Takes the effects of the first `done` entries: writes into the overlay, emits and dead letters to the log.
     pub(super) fn accept(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
         self.tally.traffic.records_in += u64::from(progress.done);
-        self.tally.traffic.bytes_in += batch.bytes() as u64;
+        self.tally.traffic.bytes_in += bytes_of(batch, progress.done as usize);
         if let Some(mut stores) = self.stores() {
             stores.stage(&progress.effects.writes, |entry| self.origin(batch, entry));
         }
@@ -96,6 +107,7 @@ impl Task {
     /// Makes a dead letter of the only record of `batch`.
     pub(super) fn bury(&mut self, batch: &Batch, failure: &Failure, out: &mut Outbox, now: i64) -> Result<(), Fault> {
         self.tally.traffic.records_in += 1;
+        self.tally.traffic.bytes_in += batch.bytes() as u64;
         batch.iter().take(1).try_for_each(|(_, record)| self.letter(batch, (0, record), failure, (&mut *out, now)))
     }
 
@@ -126,6 +138,12 @@ impl Task {
     fn origin(&self, batch: &Batch, entry: u32) -> Origin {
         Origin { slot: self.slot, input: batch.input as u16, offset: batch.offsets[entry as usize] }
     }
+}
+
+/// Bytes of the first `done` records: the rest is counted when it is accepted, however often it is tried before.
+fn bytes_of(batch: &Batch, done: usize) -> u64 {
+    let bytes = if done == batch.len() { batch.bytes() } else { batch.slice(0..done).bytes() };
+    bytes as u64
 }
 
 /// An emit's own timestamp, or the input record's.

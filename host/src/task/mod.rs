@@ -10,6 +10,8 @@ mod outbox;
 mod pacing;
 mod spec;
 mod step;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use commit::{CommitError, commit};
 pub use input::Input;

@@ -3,5 +3,5 @@
 mod calls;
 mod loading;
 mod malformed;
-mod puppet;
+pub(crate) mod puppet;
 mod wasi;

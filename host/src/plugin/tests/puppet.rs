@@ -13,10 +13,10 @@ use tempfile::TempDir;
 use wit_component::{ComponentEncoder, StringEncoding};
 
 pub(super) const PUPPET: &str = include_str!("puppet.wat");
-pub(super) const WIT: &str = include_str!("../../../../wit/plugin.wit");
+pub(crate) const WIT: &str = include_str!("../../../../wit/plugin.wit");
 
 /// Makes a component of a core module in text, for a world of an interface in text.
-pub(super) fn component(wat: &str, wit: &str, world: &str) -> Vec<u8> {
+pub(crate) fn component(wat: &str, wit: &str, world: &str) -> Vec<u8> {
     let mut module = wat::parse_str(wat).unwrap();
     let mut resolve = wit_parser::Resolve::default();
     let package = resolve.push_str("plugin.wit", wit).unwrap();
@@ -30,7 +30,7 @@ pub(super) fn puppet_bytes() -> Vec<u8> {
 }
 
 /// A folder with one file `plugin.wasm`.
-pub(super) fn file(bytes: &[u8]) -> (TempDir, PathBuf) {
+pub(crate) fn file(bytes: &[u8]) -> (TempDir, PathBuf) {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("plugin.wasm");
     std::fs::write(&path, bytes).unwrap();

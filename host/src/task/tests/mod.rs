@@ -1,0 +1,8 @@
+//! Tests of the room without a broker: the intake on scripted sources, the task on the embedded log with a guest that obeys its records.
+
+mod bounds;
+mod commit;
+mod failures;
+mod intake;
+pub(crate) mod rig;
+mod script;
