@@ -114,10 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_ends_rests_no_longer() {
-        let ending = Ending::default();
-        ending.stop();
-        std::thread::current().unpark();
-        assert!(!rest(&ending));
+    fn a_doubt_lasts_until_the_cluster_answers() {
+        let (limits, health) = (Limits::default(), Health::default());
+        let away = Fault::transient("broker-away", "no broker answers");
+        limits.doubt(&health, "group of p".into(), &away);
+        limits.doubt(&health, "group of p".into(), &away);
+        assert!(limits.has_doubts() && !health.snapshot().ready);
+        limits.answered(&health);
+        assert!(!limits.has_doubts() && health.snapshot().ready);
     }
 }
