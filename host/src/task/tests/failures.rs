@@ -217,7 +217,7 @@ fn a_stopped_processor_stands_still() {
 fn a_call_that_is_interrupted_is_not_accepted() {
     let mut rig = Rig::with(&[("k", "a"), ("k", "Loop")], fresh_actor(), |_| ());
     let ticks = Ticks::start(&rig);
-    while rig.step() != Step::Yielded || !rig.task().call.is_some() {}
+    while rig.step() != Step::Yielded || rig.task().call.is_none() {}
     drop(ticks);
     assert!(!rig.task().is_idle());
     rig.task().interrupt();
