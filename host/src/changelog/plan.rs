@@ -3,9 +3,9 @@
 //! The rule, in this order:
 //! 1. A store without a position is rebuilt. (New, or a rebuild was cut short before it began.)
 //! 2. The changelog is another topic than the one the store knows (recreated), or ends before the store's position (it has
-//!    lost records): what the store holds and what the changelog holds are two histories. The changelog is what other hosts
-//!    restore from, so if it has records, they win and the store is rebuilt. If it has none and the store has data, the store
-//!    may be the last copy: neither is touched, and a person chooses (`changelog-recreated`, `changelog-truncated`).
+//!    lost records): what the store holds and what the changelog holds are two histories, and the store may be the last whole
+//!    copy, also where somebody (a host that had not noticed yet) has written into the new topic since. Neither is touched, and
+//!    a person chooses (`changelog-recreated`, `changelog-truncated`). A store without data has nothing to lose: rebuilt.
 //! 3. The changelog starts after the store's position: records between are gone. Rebuilt from what is left.
 //! 4. The store was last up to date longer ago than tombstones are kept, and the changelog has grown since: a deletion may have
 //!    been cleaned away unseen. Rebuilt.
@@ -53,15 +53,14 @@ pub fn plan(
     let Some(position) = &known.changelog else {
         return Ok(Plan::Rebuild(if empty { Reason::New } else { Reason::NoPosition }));
     };
-    let last_copy = !empty && ends.start == ends.end;
     let away = now_ms.saturating_sub(known.seen_ms);
     let offset = position.offset;
     if position.topic_id != info.id {
-        return if last_copy { Err(recreated(place)) } else { Ok(Plan::Rebuild(Reason::Recreated)) };
+        return if empty { Ok(Plan::Rebuild(Reason::Recreated)) } else { Err(recreated(place)) };
     }
     if offset > ends.end {
         let reason = Reason::AfterEnd(offset, ends.end);
-        return if last_copy { Err(truncated(place, offset)) } else { Ok(Plan::Rebuild(reason)) };
+        return if empty { Ok(Plan::Rebuild(reason)) } else { Err(truncated(place, offset, ends.end)) };
     }
     if offset < ends.start {
         return Ok(Plan::Rebuild(Reason::BeforeStart(offset, ends.start)));
@@ -74,19 +73,20 @@ pub fn plan(
 
 fn recreated(place: &TopicPartition) -> Fault {
     let message =
-        format!("changelog {place} was deleted and created again and is empty, while the store here has data");
+        format!("changelog {place} was deleted and created again, while the store here has data of the old one");
     Fault::fatal("changelog-recreated", message).hint(choice(place))
 }
 
-fn truncated(place: &TopicPartition, offset: i64) -> Fault {
-    let message = format!("changelog {place} is empty, while the store here has its records up to offset {offset}");
+fn truncated(place: &TopicPartition, offset: i64, end: i64) -> Fault {
+    let message =
+        format!("changelog {place} ends at {end}, while the store here has its records up to offset {offset}");
     Fault::fatal("changelog-truncated", message).hint(choice(place))
 }
 
 fn choice(place: &TopicPartition) -> String {
     format!(
-        "to keep the state, bring back topic {} with its records; to start without it, delete this task's folder in the state \
-         folder",
+        "the store may be the last whole copy: keep it; to bring it back, restore topic {} with its records; to go on with \
+         what the topic holds now, delete the task's folder in the state folder",
         place.topic
     )
 }
@@ -147,11 +147,13 @@ mod tests {
             (None, full, (0, 9), 0, Ok(Rebuild(NoPosition))),
             (Some(("A", 5)), full, (0, 9), 0, Ok(Resume(5))),
             (Some(("A", 9)), full, (0, 9), 0, Ok(Resume(9))),
-            (Some(("A", 10)), full, (0, 9), 0, Ok(Rebuild(AfterEnd(10, 9)))),
+            (Some(("A", 10)), full, (0, 9), 0, Err("changelog-truncated")),
+            (Some(("A", 10)), empty, (0, 9), 0, Ok(Rebuild(AfterEnd(10, 9)))),
             (Some(("A", 10)), full, (0, 0), 0, Err("changelog-truncated")),
             (Some(("A", 2)), full, (3, 9), 0, Ok(Rebuild(BeforeStart(2, 3)))),
             (Some(("A", 3)), full, (3, 9), 0, Ok(Resume(3))),
-            (Some(("B", 5)), full, (0, 9), 0, Ok(Rebuild(Recreated))),
+            (Some(("B", 5)), full, (0, 9), 0, Err("changelog-recreated")),
+            (Some(("B", 5)), empty, (0, 9), 0, Ok(Rebuild(Recreated))),
             (Some(("B", 5)), full, (0, 0), 0, Err("changelog-recreated")),
             (Some(("B", 5)), empty, (0, 0), 0, Ok(Rebuild(Recreated))),
             (Some(("A", 5)), full, (0, 9), DAY, Ok(Resume(5))),

@@ -13,8 +13,15 @@ pub(super) const REFUSED: u8 = 3;
 pub(super) const IDENTITY: u8 = 5;
 
 /// Codes of faults that end a host that was running, where everything else that is fatal was refused before.
-const WHILE_RUNNING: &[&str] =
-    &["dead-letter-refused", "no-thread", "plugin-init-failed", "plugin-stop", "thread-panicked", "worker-stuck"];
+const WHILE_RUNNING: &[&str] = &[
+    "dead-letter-refused",
+    "no-thread",
+    "plugin-init-failed",
+    "plugin-stop",
+    "thread-panicked",
+    "topic-recreated",
+    "worker-stuck",
+];
 
 /// Another process uses our producer's identity.
 const IDENTITY_IN_USE: &str = "identity-in-use";

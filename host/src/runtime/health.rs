@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Reasons against being ready, by what they concern; and whether a worker is stuck.
 #[derive(Default)]
@@ -14,6 +15,8 @@ struct State {
     reasons: BTreeMap<String, String>,
     stuck: Option<String>,
     said: Option<Snapshot>,
+    /// On the monotonic clock.
+    said_at: Duration,
 }
 
 /// Health at one moment.
@@ -55,15 +58,30 @@ impl Health {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Logs the value where it has changed since the last call. Called by the supervisor at its own pace, so that a flapping reason
-    /// cannot flood the log.
-    pub fn say_changes(&self) {
+    /// Logs the value where it has changed since it was said last: live and ready at once, other reasons for the same state now and
+    /// then, so that neither many tasks nor a flapping reason can flood the log. Called by the supervisor at its own pace.
+    pub fn say_changes(&self, now: Duration) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = state.snapshot();
-        if state.said.as_ref() != Some(&now) {
-            tracing::info!(live = now.live, ready = now.ready, reason = now.reasons.join("; "), "health");
-            state.said = Some(now);
+        let value = state.snapshot();
+        let flipped = state.said.as_ref().is_none_or(|said| (said.live, said.ready) != (value.live, value.ready));
+        let changed = state.said.as_ref() != Some(&value) && now.saturating_sub(state.said_at) >= REASONS_PACE;
+        if flipped || changed {
+            tracing::info!(live = value.live, ready = value.ready, reason = value.in_short(), "health");
+            (state.said, state.said_at) = (Some(value), now);
         }
+    }
+}
+
+/// Between two lines that differ in their reasons only.
+const REASONS_PACE: Duration = Duration::from_secs(5);
+/// Most reasons that one line names.
+const REASONS: usize = 4;
+
+impl Snapshot {
+    fn in_short(&self) -> String {
+        let more = self.reasons.len().saturating_sub(REASONS);
+        let named = self.reasons.iter().take(REASONS).map(String::as_str).collect::<Vec<_>>().join("; ");
+        if more > 0 { format!("{named}; and {more} more") } else { named }
     }
 }
 

@@ -4,6 +4,7 @@
 use super::{Health, Shared};
 use crate::model::Fault;
 use crate::model::log::TopicInfo;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -57,8 +58,10 @@ impl Limits {
     }
 }
 
-/// Asks for `names` at its pace until the host ends.
-pub(super) fn start(shared: Arc<Shared>, names: Vec<Arc<str>>) -> Result<JoinHandle<()>, Fault> {
+/// Asks for `topics` at its pace until the host ends. A topic that is not the one of the start any more ends it: what was written
+/// since went into another history, and a changelog's is one that nobody can restore from.
+pub(super) fn start(shared: Arc<Shared>, topics: HashMap<Arc<str>, TopicInfo>) -> Result<JoinHandle<()>, Fault> {
+    let names: Vec<Arc<str>> = topics.keys().cloned().collect();
     let look = move || {
         while rest(&shared, &names) {
             // a cluster that does not answer just now is asked again at the next turn
@@ -66,13 +69,26 @@ pub(super) fn start(shared: Arc<Shared>, names: Vec<Arc<str>>) -> Result<JoinHan
             let found: Result<Vec<_>, _> =
                 names.iter().take_while(|_| going_on()).map(|name| shared.log.topic(name)).collect();
             if let (Ok(found), true) = (found, going_on()) {
-                shared.limits.renew(found.into_iter().flatten().collect());
+                let found: Vec<TopicInfo> = found.into_iter().flatten().collect();
+                if let Some(fault) = recreated(&topics, &found) {
+                    return shared.ending.fail(fault);
+                }
+                shared.limits.renew(found);
             }
         }
     };
     let spawned = std::thread::Builder::new().name("limits".into()).spawn(look);
     spawned
         .map_err(|error| Fault::fatal("no-thread", format!("starting the thread that asks for topic limits: {error}")))
+}
+
+fn recreated(known: &HashMap<Arc<str>, TopicInfo>, found: &[TopicInfo]) -> Option<Fault> {
+    let other = found.iter().find(|now| known.get(&*now.name).is_some_and(|then| then.id != now.id))?;
+    let message = format!("topic {} was deleted and created again while this host uses it", other.name);
+    Some(
+        Fault::fatal("topic-recreated", message)
+            .hint("find out who did it; the next start says what can be done about its stores"),
+    )
 }
 
 /// Sees to doubts until the next look is due. False once the host ends.
@@ -111,6 +127,14 @@ mod tests {
             assert_eq!(limits.newer(seen), Some(topics(3)), "the latest, whatever was missed");
             assert_eq!(limits.newer(seen), None);
         }
+    }
+
+    #[test]
+    fn a_topic_of_another_id_is_told() {
+        let known = HashMap::from([("t".into(), topics(1).remove(0))]);
+        assert_eq!(recreated(&known, &topics(2)), None);
+        let other = TopicInfo { id: "j".into(), ..topics(1).remove(0) };
+        assert_eq!(recreated(&known, &[other]).map(|fault| fault.code), Some("topic-recreated"));
     }
 
     #[test]

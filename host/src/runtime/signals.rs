@@ -17,7 +17,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Listens from now on: a signal in the first milliseconds counts as well.
-    pub(super) fn listen(ending: Arc<Ending>) -> Result<Signals, Fault> {
+    pub(super) fn listen(ending: Arc<Ending>, grace: Duration) -> Result<Signals, Fault> {
         let fail = |error: std::io::Error| Fault::fatal("no-signals", format!("listening for signals: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let guard = runtime.enter();
@@ -25,7 +25,7 @@ impl Signals {
             (signal(SignalKind::terminate()).map_err(fail)?, signal(SignalKind::interrupt()).map_err(fail)?);
         drop(guard);
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let listen = move || runtime.block_on(serve(&ending, (term, int), stopped));
+        let listen = move || runtime.block_on(serve(&ending, (term, int), (stopped, grace)));
         std::thread::Builder::new().name("signals".into()).spawn(listen).map_err(fail)?;
         Ok(Signals { _stop: stop })
     }
@@ -34,7 +34,7 @@ impl Signals {
 async fn serve(
     ending: &Ending,
     (mut term, mut int): (Signal, Signal),
-    mut stopped: tokio::sync::oneshot::Receiver<()>,
+    (mut stopped, grace): (tokio::sync::oneshot::Receiver<()>, Duration),
 ) {
     let mut told = false;
     loop {
@@ -43,6 +43,7 @@ async fn serve(
             _ = term.recv() => {}
             _ = int.recv() => {}
             _ = &mut stopped => return,
+            () = tokio::time::sleep(grace), if told => overdue(grace),
         }
         if told {
             tracing::warn!("told to stop a second time: exiting at once");
@@ -52,6 +53,11 @@ async fn serve(
         tracing::info!("told to stop");
         ending.stop();
     }
+}
+
+fn overdue(grace: Duration) -> ! {
+    tracing::error!(?grace, "stopping takes longer than shutdown_grace; what is not committed is left to the restart");
+    std::process::exit(UNCLEAN)
 }
 
 /// Ends the process when a stop takes longer than the application's grace.

@@ -43,12 +43,15 @@ const GROUP_POLL: Duration = Duration::from_millis(100);
 /// Start-up mistakes are returned before anything is changed; a cluster that is away is waited for, with health saying so.
 pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let clock = SystemClock::default();
+    let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
+    // first of all: a signal while plugins are compiled counts as well
+    let _signals = Signals::listen(ending.clone(), application.shutdown_grace)?;
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
     let folder = StateFolder::open(&application.state_dir, &clock)?;
     plugins.keep();
-    let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
-    let _signals = Signals::listen(ending.clone())?;
-    let Some(log) = patiently(&health, &ending, || open_log(&application))? else { return Ok(()) };
+    let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
+        return Ok(());
+    };
     let instance = folder.instance;
     let restores = Restores::new(options.show_restore);
     let limits = limits::Limits::default();
@@ -69,24 +72,30 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
 /// The subject under which health tells of the start.
 const START: &str = "start";
 
-/// Repeats what a cluster could not serve just now, until it succeeds or the host is told to stop.
-fn patiently<T>(
-    health: &Health,
-    ending: &Ending,
-    mut attempt: impl FnMut() -> Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
-    while !ending.is_stopping() {
-        match attempt() {
-            Ok(value) => return Ok(Some(value)),
-            Err(fault) if fault.verdict == Verdict::Transient => {
-                health.impair(START, fault.to_string());
-                health.say_changes();
-                std::thread::park_timeout(RETRY_START);
+/// Whoever waits for a cluster at the start.
+#[derive(Clone, Copy)]
+struct Waiting<'a> {
+    health: &'a Health,
+    ending: &'a Ending,
+    clock: SystemClock,
+}
+
+impl Waiting<'_> {
+    /// Repeats what a cluster could not serve just now, until it succeeds or the host is told to stop.
+    fn patiently<T>(self, mut attempt: impl FnMut() -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+        while !self.ending.is_stopping() {
+            match attempt() {
+                Ok(value) => return Ok(Some(value)),
+                Err(fault) if fault.verdict == Verdict::Transient => {
+                    self.health.impair(START, fault.to_string());
+                    self.health.say_changes(self.clock.monotonic());
+                    std::thread::park_timeout(RETRY_START);
+                }
+                Err(fault) => return Err(fault),
             }
-            Err(fault) => return Err(fault),
         }
+        Ok(None)
     }
-    Ok(None)
 }
 
 /// Joins a processor's group and polls it on a thread of its own until the host stops, then leaves.
@@ -169,18 +178,19 @@ impl Host {
     /// ended by [`Host::shut_down`].
     fn start(&mut self, plugins: &Plugins) -> Result<bool, Fault> {
         let shared = self.shared.clone();
+        let waiting = Waiting { health: &shared.health, ending: &shared.ending, clock: shared.clock };
         let make = || Plan::make(&shared.application, plugins, &*shared.log);
-        let Some(plan) = patiently(&shared.health, &shared.ending, make)? else { return Ok(false) };
+        let Some(plan) = waiting.patiently(make)? else { return Ok(false) };
         for index in 0..shared.application.workers {
             let start = || worker::start(shared.clone(), index, self.registry.clone() as Arc<dyn Reopen>);
-            let Some((handle, thread)) = patiently(&shared.health, &shared.ending, start)? else { return Ok(false) };
+            let Some((handle, thread)) = waiting.patiently(start)? else { return Ok(false) };
             self.workers.push(handle);
             self.worker_threads.push(thread);
         }
         self.assign(plan)?;
         for assignment in self.assignments.clone() {
             let join = || join(shared.clone(), assignment.clone());
-            let Some(group) = patiently(&shared.health, &shared.ending, join)? else { return Ok(false) };
+            let Some(group) = waiting.patiently(join)? else { return Ok(false) };
             self.groups.push(group);
         }
         shared.health.clear(START);
@@ -191,7 +201,7 @@ impl Host {
     fn assign(&mut self, plan: Plan) -> Result<(), Fault> {
         let (shared, Plan { engine, processors, topics }) = (&self.shared, plan);
         self.helpers.push(ticker(shared.clone(), engine)?);
-        self.helpers.push(limits::start(shared.clone(), topics.keys().cloned().collect())?);
+        self.helpers.push(limits::start(shared.clone(), topics.clone())?);
         let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
         let tools = Arc::new(Tools { shared: shared.clone(), topics, stores });
         let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
@@ -215,7 +225,7 @@ impl Host {
                 self.watch(now);
             }
             looked = now;
-            self.shared.health.say_changes();
+            self.shared.health.say_changes(now);
             self.shared.restores.show();
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
                 // nobody is left to go on
@@ -241,7 +251,7 @@ impl Host {
             if silent > limit {
                 let reason = format!("worker {index} has been silent for {silent:?}");
                 self.shared.health.stuck(reason.clone());
-                self.shared.health.say_changes();
+                self.shared.health.say_changes(self.shared.clock.monotonic());
                 self.shared.ending.exit_now(Fault::fatal("worker-stuck", reason));
             }
         }

@@ -13,7 +13,7 @@ use crate::model::log::Log;
 use crate::model::{Fault, HeadersRef, RecordRef};
 use fields::Field;
 use show::Show;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn consume(args: &ConsumeArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let application = load(&args.file)?;
@@ -75,7 +75,7 @@ fn partitions(log: &dyn Log, args: &ConsumeArgs) -> anyhow::Result<Vec<i32>> {
         Some(wrong) => {
             Err(Usage(format!("there is no partition {wrong}: {} has {}", info.name, info.partitions)).into())
         }
-        None => Ok(args.partition.clone()),
+        None => Ok(args.partition.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()),
     }
 }
 

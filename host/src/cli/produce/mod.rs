@@ -61,13 +61,21 @@ pub(super) fn into(
     while more {
         chunk.clear();
         while more && (args.if_empty || !chunk.is_full()) {
-            more = records.next(&mut chunk)?;
+            more = records.next(&mut chunk).map_err(|error| after(sender.sent(), error))?;
         }
         chunk.check_partitions(partitions)?;
         sender.send(&chunk)?;
         progress.add(chunk.len() as u64);
     }
     Ok(Some(sender.sent()))
+}
+
+/// A mistake in the input comes with what is in the topic already: producing the whole input again would double that.
+fn after(committed: u64, error: anyhow::Error) -> anyhow::Error {
+    match committed {
+        0 => error.context("nothing was produced"),
+        _ => error.context(format!("{committed} records before it are committed; go on after them")),
+    }
 }
 
 fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {

@@ -81,6 +81,9 @@ impl Sender {
     fn given_up(&mut self, fault: Fault) -> anyhow::Error {
         // The log aborts an open transaction by itself when this process is gone; a failure here adds nothing.
         let _ = self.producer.abort();
+        // nobody shares this producer's identity: whatever became of it, the command just did not get through
+        let fault =
+            if fault.verdict == Verdict::Fenced { Fault { verdict: Verdict::Transient, ..fault } } else { fault };
         fault.during(format!("producing, after {} committed records", self.sent)).into()
     }
 }
