@@ -1,6 +1,7 @@
 //! The order of a commit, what an abort leaves, lost partitions, and records that the log refuses.
 
-use super::rig::{DEAD_BYTES, Loss, Rig, actor, id};
+use super::recorder::Loss;
+use super::rig::{DEAD_BYTES, Rig, actor, id};
 use crate::model::log::TopicInfo;
 use crate::task::{CommitError, State, Step};
 use std::sync::atomic::Ordering;

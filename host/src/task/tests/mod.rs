@@ -4,5 +4,6 @@ mod bounds;
 mod commit;
 mod failures;
 mod intake;
+mod recorder;
 pub(crate) mod rig;
 mod script;

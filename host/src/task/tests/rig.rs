@@ -1,5 +1,6 @@
 //! A task on the embedded log, with real stores and a guest that obeys its records; the producer's calls are written down.
 
+use super::recorder::{Loss, recorder};
 use crate::changelog::{Restore, spec as changelog_spec};
 use crate::config::Limits;
 use crate::config::settings::Start;
@@ -42,79 +43,6 @@ impl Clock for Hand {
 
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.wall_ms() as u64)
-    }
-}
-
-/// How a commit's answer is lost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Loss {
-    /// Whether the log has committed in spite of it.
-    pub(crate) committed: bool,
-    /// What was acknowledged on every topic by the flush before, as Kafka tells it.
-    pub(crate) acknowledged: i64,
-}
-
-/// A producer of the embedded log that writes down what is asked of it, as lines such as `send out`.
-struct Recorder {
-    inner: Box<dyn Producer>,
-    topics: Vec<String>,
-    calls: Arc<Mutex<Vec<String>>>,
-    loss: Arc<Mutex<Option<Loss>>>,
-}
-
-impl Recorder {
-    fn note(&self, call: impl Into<String>) {
-        self.calls.lock().unwrap().push(call.into());
-    }
-}
-
-impl Producer for Recorder {
-    fn topic(&mut self, name: &str) -> Result<TopicRef, Fault> {
-        let topic = self.inner.topic(name)?;
-        self.topics.resize(self.topics.len().max(topic.0 as usize + 1), String::new());
-        self.topics[topic.0 as usize] = name.to_owned();
-        Ok(topic)
-    }
-
-    fn begin(&mut self) -> Result<(), Fault> {
-        self.inner.begin()
-    }
-
-    fn send(&mut self, to: TopicRef, at: Option<i32>, record: RecordRef<'_>, origin: Origin) -> Result<(), Fault> {
-        self.note(format!("send {}", self.topics[to.0 as usize]));
-        self.inner.send(to, at, record, origin)
-    }
-
-    fn flush(&mut self) -> Result<Vec<Refusal>, Fault> {
-        self.note("flush");
-        self.inner.flush()
-    }
-
-    fn send_offsets(&mut self, group: &dyn Group, offsets: &[OffsetCommit]) -> Result<(), Fault> {
-        self.note("offsets");
-        self.inner.send_offsets(group, offsets)
-    }
-
-    fn commit(&mut self) -> Result<(), Fault> {
-        self.note("commit");
-        match *self.loss.lock().unwrap() {
-            Some(Loss { committed: false, .. }) => {}
-            _ => self.inner.commit()?,
-        }
-        match *self.loss.lock().unwrap() {
-            Some(_) => Err(Fault::fenced("producer-fenced", "committing")),
-            None => Ok(()),
-        }
-    }
-
-    fn abort(&mut self) -> Result<(), Fault> {
-        self.note("abort");
-        self.inner.abort()
-    }
-
-    fn acknowledged(&self, topic: TopicRef, partition: i32) -> Option<i64> {
-        let early = self.loss.lock().unwrap().map(|loss| loss.acknowledged);
-        early.or_else(|| self.inner.acknowledged(topic, partition))
     }
 }
 
@@ -375,11 +303,6 @@ impl Rig {
         }
         batch
     }
-}
-
-fn recorder(log: &LocalLog, calls: &Arc<Mutex<Vec<String>>>, loss: &Arc<Mutex<Option<Loss>>>) -> Box<dyn Producer> {
-    let inner = log.producer("worker", Delivery::ExactlyOnce).unwrap();
-    Box::new(Recorder { inner, topics: Vec::new(), calls: calls.clone(), loss: loss.clone() })
 }
 
 pub(crate) fn id() -> TaskId {
