@@ -73,7 +73,7 @@ pub(super) fn into(
 /// A mistake in the input comes with what is in the topic already: producing the whole input again would double that.
 fn after(committed: u64, error: anyhow::Error) -> anyhow::Error {
     match committed {
-        0 => error.context("nothing was produced"),
+        0 => error,
         _ => error.context(format!("{committed} records before it are committed; go on after them")),
     }
 }
