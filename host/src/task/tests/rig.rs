@@ -9,7 +9,7 @@ use crate::metrics::{CommitMetrics, ProcessorMetrics};
 use crate::model::log::*;
 use crate::model::manifest::Context;
 use crate::model::state::StateView;
-use crate::model::{Batch, Clock, Failure, Fault, HeadersRef, RecordRef, TaskId, TopicPartition};
+use crate::model::{Batch, Clock, Failure, HeadersRef, RecordRef, TaskId, TopicPartition};
 use crate::plugin::tests::puppet::{WIT, component, file};
 use crate::plugin::{Component, Engine, Guest, Traced};
 use crate::state::{Shared, Stores};
