@@ -21,8 +21,6 @@ pub(super) mod tests;
 const FENCED_AT_MOST: usize = 3;
 /// Between two attempts to get a producer from a cluster that does not answer.
 const RETRY_PRODUCER: Duration = Duration::from_millis(500);
-/// What a commit interval does not notice, and a batch does.
-const GATHER: Duration = Duration::from_millis(1);
 /// The longest a worker sleeps without looking around.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 
@@ -177,13 +175,6 @@ pub(super) fn start(
     Ok((handle, join))
 }
 
-/// Sleeps until woken, then lets a little gather: a fetch answers with a handful of records thousands of times a second, and a turn
-/// for each of them costs several times what the records do.
-fn rest(sleep: Duration) {
-    std::thread::park_timeout(sleep);
-    std::thread::sleep(GATHER.min(sleep));
-}
-
 fn producer(shared: &Shared, index: usize) -> Result<Box<dyn crate::model::log::Producer>, Fault> {
     let application = &shared.application;
     shared.log.producer(&ids::transactional_id(&application.id, &shared.instance, index), application.delivery)
@@ -199,7 +190,7 @@ impl Worker {
                 continue;
             }
             match self.turn() {
-                Ok(Some(sleep)) => rest(sleep),
+                Ok(Some(sleep)) => std::thread::park_timeout(sleep),
                 Ok(None) => {}
                 Err(fault) => self.recover(fault),
             }
