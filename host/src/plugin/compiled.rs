@@ -24,7 +24,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Opens the folder; makes it with mode 0700 where it is missing, and takes the rights of others where it is not.
+    /// Opens the folder, and takes the rights of others where it is there.
     pub(super) fn open(dir: &Path, engine: &wasmtime::Engine) -> Result<Cache, Fault> {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -48,9 +48,6 @@ impl Cache {
 
     /// Keeps a compiled component. A cache that cannot be written costs time at the next start, nothing else.
     pub(super) fn put(&self, digest: &str, component: &Component) {
-        if self.file(digest).exists() && self.get(component.engine(), digest).is_some() {
-            return;
-        }
         let Ok(code) = component.serialize() else { return };
         if let Err(error) = self.write(digest, &code) {
             tracing::warn!(dir = %self.dir.display(), %error, "could not keep a compiled plugin");

@@ -35,7 +35,8 @@ pub struct Component {
     /// Full names of what it imports.
     pub imports: Vec<String>,
     pub(super) linked: Linked,
-    pub(super) compiled: wasmtime::component::Component,
+    /// The code, where it was compiled now and is not in the cache yet.
+    pub(super) fresh: Option<wasmtime::component::Component>,
 }
 
 impl std::fmt::Debug for Component {

@@ -78,7 +78,9 @@ impl Engine {
 
     fn load_image(&self, image: &Image) -> Result<Component, Fault> {
         let clock = SystemClock::default();
-        let compiled = self.compile(image)?;
+        let cached = self.inner.cache.as_ref().and_then(|cache| cache.get(&self.inner.engine, &image.digest));
+        let is_cached = cached.is_some();
+        let compiled = cached.map_or_else(|| self.compile(image), Ok)?;
         let compile_time = clock.monotonic();
         let surface = self.surface(&compiled);
         let world = world::of(&surface)?;
@@ -86,23 +88,28 @@ impl Engine {
         let linked = Linked::new(linked, world).map_err(|e| world::other_shape(&e))?;
         let manifest = component::describe(&linked, world)?;
         let (digest, size) = (image.digest.clone(), image.bytes.len() as u64);
-        Ok(Component { manifest, world, digest, size, compile_time, imports: surface.imports, linked, compiled })
+        Ok(Component {
+            manifest,
+            world,
+            digest,
+            size,
+            compile_time,
+            imports: surface.imports,
+            linked,
+            fresh: (!is_cached).then_some(compiled),
+        })
     }
 
     /// Keeps a loaded component's code for the next start. Apart from [`Engine::load`], so that a start which is refused leaves
     /// nothing behind. A cache that cannot be written costs time, nothing else.
     pub fn keep(&self, component: &Component) {
-        if let Some(cache) = &self.inner.cache {
-            cache.put(&component.digest, &component.compiled);
+        if let (Some(cache), Some(code)) = (&self.inner.cache, &component.fresh) {
+            cache.put(&component.digest, code);
         }
     }
 
     fn compile(&self, image: &Image) -> Result<wasmtime::component::Component, Fault> {
-        let engine = &self.inner.engine;
-        if let Some(ready) = self.inner.cache.as_ref().and_then(|cache| cache.get(engine, &image.digest)) {
-            return Ok(ready);
-        }
-        wasmtime::component::Component::new(engine, &image.bytes)
+        wasmtime::component::Component::new(&self.inner.engine, &image.bytes)
             .map_err(|e| not_wasm(&format!("is not a valid component: {e:#}")))
     }
 

@@ -55,10 +55,3 @@ pub fn check(application: &Application) -> Result<Report, Fault> {
     let log = open_log(application)?;
     Plan::check(application, &plugins, &*log)
 }
-
-impl Shared {
-    /// Milliseconds on the wall clock.
-    pub fn wall_ms(&self) -> i64 {
-        self.clock.wall_ms()
-    }
-}
