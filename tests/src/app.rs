@@ -297,11 +297,11 @@ impl Processor {
     }
 
     pub fn input(self, name: &str, topic: &str) -> Processor {
-        self.within("inputs", name, topic)
+        self.nested("inputs", name, topic)
     }
 
     pub fn output(self, name: &str, topic: &str) -> Processor {
-        self.within("outputs", name, topic)
+        self.nested("outputs", name, topic)
     }
 
     pub fn dead_letters(self, topic: &str) -> Processor {
@@ -309,7 +309,7 @@ impl Processor {
     }
 
     pub fn limit(self, name: &str, value: impl Into<Value>) -> Processor {
-        self.within("limits", name, value)
+        self.nested("limits", name, value)
     }
 
     pub fn put(mut self, key: &str, value: impl Into<Value>) -> Processor {
@@ -317,8 +317,7 @@ impl Processor {
         self
     }
 
-    /// A key of a section of its own, such as `retry`.
-    pub fn within(mut self, table: &str, key: &str, value: impl Into<Value>) -> Processor {
+    fn nested(mut self, table: &str, key: &str, value: impl Into<Value>) -> Processor {
         let entry = self.0.entry(table).or_insert_with(|| Value::Table(Table::new()));
         entry.as_table_mut().expect("a table").insert(key.to_owned(), value.into());
         self
