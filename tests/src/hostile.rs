@@ -60,7 +60,7 @@ pub fn processor(ordering: &str) -> Processor {
 
 /// [`ATTEMPTS`] within a fraction of a second.
 pub fn quick_retries(processor: Processor) -> Processor {
-    processor.within("retry", "first_delay", "10ms").within("retry", "max_delay", "50ms").within("retry", "max_attempts", ATTEMPTS)
+    processor.section("retry", "first_delay", "10ms").section("retry", "max_delay", "50ms").section("retry", "max_attempts", ATTEMPTS)
 }
 
 pub fn application(log: Log, name: &str, ordering: &str) -> Draft {

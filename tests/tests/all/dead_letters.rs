@@ -68,7 +68,7 @@ fn nulls_stay_nulls_and_details_travel() {
 #[test]
 fn kafka_connects_names_are_there_where_asked_for() {
     for log in BOTH {
-        let processor = hostile::processor("partition").within("dead_letter", "connect_headers", true);
+        let processor = hostile::processor("partition").section("dead_letter", "connect_headers", true);
         let app = one_partition(log, "letter-connect", processor).ready();
         app.produce("in", &[Rec::new("k", "ok 0").at(0), Rec::new("k", "trap 1").at(0)]);
         app.finish(1);
@@ -120,7 +120,7 @@ fn a_letter_that_is_too_large_stops_the_processor_where_asked_for() {
 #[test]
 fn too_large_a_share_of_dead_letters_stops_the_processor() {
     for log in BOTH {
-        let processor = hostile::processor("partition").within("dead_letter", "limit", "20%");
+        let processor = hostile::processor("partition").section("dead_letter", "limit", "20%");
         let app = one_partition(log, "limit-share", processor).ready();
         app.produce("in", &rejects(0..1000, 10));
         app.finish(1); // a tenth is below the limit
@@ -139,7 +139,7 @@ fn too_large_a_share_of_dead_letters_stops_the_processor() {
 #[test]
 fn too_high_a_rate_of_dead_letters_stops_the_processor() {
     for log in BOTH {
-        let processor = hostile::processor("partition").within("dead_letter", "limit", "5/h").limit("batch_records", 10);
+        let processor = hostile::processor("partition").section("dead_letter", "limit", "5/h").limit("batch_records", 10);
         let app = one_partition(log, "limit-rate", processor).ready();
         app.produce("in", &rejects(0..200, 10));
         stopped_by_limit(&app, log);
@@ -160,7 +160,7 @@ fn codes_override_what_a_failure_says_of_itself() {
     for (log, ordering) in BOTH.into_iter().flat_map(|log| [(log, "partition"), (log, "key")]) {
         let processor = hostile::quick_retries(careless())
             .put("ordering", ordering)
-            .within("retry", "codes", overrides(&[("asked-to-reject", "retry"), ("asked-to-retry", "dead-letter")]));
+            .section("retry", "codes", overrides(&[("asked-to-reject", "retry"), ("asked-to-retry", "dead-letter")]));
         let app = one_partition(log, "codes", processor).ready();
         app.produce("in", &verbs(40, &[(5, "reject"), (6, "retry"), (20, "reject"), (39, "reject")]));
         app.finish(1);
@@ -177,7 +177,7 @@ fn codes_override_what_a_failure_says_of_itself() {
 #[test]
 fn a_code_may_stop_the_processor() {
     for (log, ordering) in BOTH.into_iter().flat_map(|log| [(log, "partition"), (log, "key")]) {
-        let processor = careless().put("ordering", ordering).within("retry", "codes", overrides(&[("trap", "stop")]));
+        let processor = careless().put("ordering", ordering).section("retry", "codes", overrides(&[("trap", "stop")]));
         let app = one_partition(log, "codes-stop", processor).ready();
         app.produce("in", &verbs(40, &[(3, "reject"), (17, "trap")]));
         let mut host = app.host(1).arg("--until-idle").start();
@@ -218,7 +218,7 @@ fn careless() -> Processor {
 
 /// A record in the middle that the dead-letter topic does not take.
 fn oversize(log: Log, setting: &str) -> (App, Vec<Rec>) {
-    let app = one_partition(log, "oversize", hostile::processor("partition").within("dead_letter", "oversize", setting))
+    let app = one_partition(log, "oversize", hostile::processor("partition").section("dead_letter", "oversize", setting))
         .topic_setting("in", "max.message.bytes", "2000000")
         .topic_setting("dead", "max.message.bytes", TAKES)
         .ready();

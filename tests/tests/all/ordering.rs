@@ -72,7 +72,7 @@ fn a_key_waits_on_every_input() {
 #[test]
 fn records_without_a_key_wait_by_partition() {
     for log in BOTH {
-        let bad = hostile::processor("key").within("retry", "first_delay", "1s").within("retry", "max_delay", "1s");
+        let bad = hostile::processor("key").section("retry", "first_delay", "1s").section("retry", "max_delay", "1s");
         let app = with_topics(App::draft(log, "null-key"), 1).processor(bad).ready();
         let keyless = |value: &str| Rec::raw(None, Some(value.as_bytes())).at(0);
         app.produce("in", &[keyless("flaky 2 #0"), Rec::new("c", "ok #1").at(0), keyless("retry #2"), Rec::new("c", "ok #3").at(0)]);
@@ -136,21 +136,9 @@ fn a_stop_waits_by_partition() {
     }
 }
 
-/// Other keys could see its state.
-#[test]
-fn waiting_by_key_is_refused_for_partition_stores() {
-    let scan = Processor::new("scan").input("in", "in").output("out", "out").put("ordering", "key");
-    let app = with_topics(App::draft(Log::Embedded, "scope"), 1).processor(scan.dead_letters("dead")).ready();
-    for verb in ["check", "run"] {
-        let (exit, log) = pelton_tests::app::cli(&[verb, app.file().to_str().unwrap()], secs(30));
-        assert_eq!(exit, Exit::Code(3), "{verb}: {log}");
-        assert!(log.contains("ordering") && log.contains("table"), "{verb}: the setting and the store are named: {log}");
-    }
-}
-
 /// Runs the scenario; gives the offsets of its fifteen records in the order in which they ended.
 fn b54(log: Log, ordering: &str) -> Vec<usize> {
-    let bad = hostile::processor(ordering).dead_letters("out").within("retry", "first_delay", "200ms");
+    let bad = hostile::processor(ordering).dead_letters("out").section("retry", "first_delay", "200ms");
     let topics = ["in", "out"];
     let draft = topics.iter().fold(App::draft(log, "b54"), |draft, topic| draft.topic(topic, 1));
     let app = draft.processor(bad).ready();

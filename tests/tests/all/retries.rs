@@ -287,7 +287,7 @@ fn application(log: Log, name: &str, partitions: i32, attempts: i64) -> Draft {
         .input("in", "in")
         .output("out", "out")
         .dead_letters("dead")
-        .within("retry", "max_attempts", attempts)
+        .section("retry", "max_attempts", attempts)
         .limit("record_deadline", if name == "b53" { "3900ms" } else { "1s" });
     App::draft(log, name).topic("in", partitions).topic("out", partitions).topic("dead", 1).processor(processor)
 }
