@@ -77,7 +77,7 @@ pub fn uncounted(output: &[Rec]) -> (Vec<u64>, Vec<Rec>) {
     let split = |record: &Rec| {
         let text = record.value_text();
         let (count, value) = text.split_once(' ').unwrap_or_else(|| panic!("no output of `careless`: {record:?}"));
-        let count = count.parse().unwrap_or_else(|e| panic!("{e}: {record:?}"));
+        let count: u64 = count.parse().unwrap_or_else(|e| panic!("{e}: {record:?}"));
         (count, Rec { value: Some(value.as_bytes().to_vec()), ..record.clone() })
     };
     output.iter().map(split).unzip()
@@ -124,16 +124,26 @@ mod tests {
     use std::panic::catch_unwind;
 
     fn inputs() -> Vec<Rec> {
-        let record = |(offset, (key, value)): (usize, (&str, &str))| Rec { offset: offset as i64, ..Rec::new(key, value).at(0) };
+        let record =
+            |(offset, (key, value)): (usize, (&str, &str))| Rec { offset: offset as i64, ..Rec::new(key, value).at(0) };
         [("a", "1"), ("b", "2"), ("a", "3")].into_iter().enumerate().map(record).collect()
     }
 
     fn letter(offset: usize) -> Rec {
-        let texts = [("source-topic", "in"), ("source-partition", "0"), ("source-timestamp", "1"), ("processor", "p"), ("plugin", "bad")];
-        let more = [("plugin-version", "1"), ("plugin-digest", "d"), ("verdict", "rejected"), ("code", "c"), ("message", "m")];
+        let texts = [
+            ("source-topic", "in"),
+            ("source-partition", "0"),
+            ("source-timestamp", "1"),
+            ("processor", "p"),
+            ("plugin", "bad"),
+        ];
+        let more =
+            [("plugin-version", "1"), ("plugin-digest", "d"), ("verdict", "rejected"), ("code", "c"), ("message", "m")];
         let times = [("attempts", "1"), ("first-failure", "1"), ("last-failure", "1")];
         let all = texts.into_iter().chain(more).chain(times);
-        let rec = all.fold(inputs()[offset].clone(), |rec, (name, value)| rec.header(&format!("pelton-{name}"), Some(value.as_bytes())));
+        let rec = all.fold(inputs()[offset].clone(), |rec, (name, value)| {
+            rec.header(&format!("pelton-{name}"), Some(value.as_bytes()))
+        });
         rec.header("pelton-source-offset", Some(offset.to_string().as_bytes()))
     }
 

@@ -50,7 +50,8 @@ const fn alive(verb: &'static str, weight: u64) -> Kind {
 
 /// A processor `bad` whose limits the kinds break, with quick retries.
 pub fn processor(ordering: &str) -> Processor {
-    let bad = Processor::new("bad").input("in", "in").output("out", "out").dead_letters("dead").put("ordering", ordering);
+    let bad =
+        Processor::new("bad").input("in", "in").output("out", "out").dead_letters("dead").put("ordering", ordering);
     quick_retries(bad)
         .limit("record_deadline", "300ms")
         .limit("memory", "16MiB")
@@ -60,7 +61,11 @@ pub fn processor(ordering: &str) -> Processor {
 
 /// [`ATTEMPTS`] within a fraction of a second.
 pub fn quick_retries(processor: Processor) -> Processor {
-    processor.section("retry", "first_delay", "10ms").section("retry", "max_delay", "50ms").section("retry", "max_attempts", ATTEMPTS)
+    processor.section("retry", "first_delay", "10ms").section("retry", "max_delay", "50ms").section(
+        "retry",
+        "max_attempts",
+        ATTEMPTS,
+    )
 }
 
 pub fn application(log: Log, name: &str, ordering: &str) -> Draft {
@@ -73,7 +78,10 @@ pub fn application(log: Log, name: &str, ordering: &str) -> Draft {
 pub fn records(rng: &mut Rng, keys: u64, numbers: std::ops::Range<usize>, percent: u64) -> Vec<Rec> {
     let mut record = |number: usize| {
         let verb = if rng.below(100) < percent { pick(rng, KINDS.iter()).verb } else { "ok" };
-        Rec { timestamp: 1 + number as i64, ..Rec::new(format!("k{}", rng.below(keys)), format!("{verb} #{number:06}")) }
+        Rec {
+            timestamp: 1 + number as i64,
+            ..Rec::new(format!("k{}", rng.below(keys)), format!("{verb} #{number:06}"))
+        }
     };
     numbers.map(&mut record).collect()
 }

@@ -120,7 +120,10 @@ mod tests {
         missing.headers.retain(|(name, _)| name != "pelton-verdict");
         let doubled = dead().header("pelton-attempts", Some(b"4"));
         let mut late = dead();
-        late.headers.iter_mut().filter(|(name, _)| name == "pelton-first-failure").for_each(|h| h.1 = Some(b"7".into()));
+        late.headers
+            .iter_mut()
+            .filter(|(name, _)| name == "pelton-first-failure")
+            .for_each(|h| h.1 = Some(b"7".into()));
         for wrong in [missing, doubled, late] {
             assert!(catch_unwind(|| Letter::of(&wrong)).is_err(), "{wrong:?}");
         }

@@ -40,10 +40,10 @@ pub mod hostile;
 /// Dead letters as they describe themselves.
 pub mod letter;
 
-/// The end-to-end cases that are folders.
-pub mod cases;
 /// Where each input ended.
 pub mod account;
+/// The end-to-end cases that are folders.
+pub mod cases;
 /// Judges of outcomes.
 pub mod oracle;
 

@@ -26,8 +26,10 @@ const LOOPS: u64 = 1000;
 const VALUE_BYTES: usize = 100;
 /// Where memory is looked at, in percent of the failures.
 const LOOKS: [u64; 5] = [10, 25, 50, 75, 100];
-const SHARES: &[&str] = &["what", "records/s of the seven", "of the fair share", "slowest partition, records/s", "dead letters"];
-const MEMORY: &[&str] = &["what", "failures/s", "CPU-µs per failure", "10 %", "25 %", "50 %", "75 %", "100 %", "peak MiB"];
+const SHARES: &[&str] =
+    &["what", "records/s of the seven", "of the fair share", "slowest partition, records/s", "dead letters"];
+const MEMORY: &[&str] =
+    &["what", "failures/s", "CPU-µs per failure", "10 %", "25 %", "50 %", "75 %", "100 %", "peak MiB"];
 
 /// `bad` at work on a topic, with a group and an output of its own.
 struct Run {
@@ -55,14 +57,21 @@ pub(crate) fn run() {
 fn fair_share() {
     let (each, rounds) = (number("BENCH_RECORDS", 2_000_000) / PARTITIONS as u64, number("BENCH_ROUNDS", 3));
     let calm = topic("calm", |partition| (each, "ok", partition));
-    let hostile = topic("hostile", |partition| if partition == HOSTILE { (LOOPS, "loop", partition) } else { (each, "ok", partition) });
+    let hostile =
+        topic(
+            "hostile",
+            |partition| if partition == HOSTILE { (LOOPS, "loop", partition) } else { (each, "ok", partition) },
+        );
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         alone.push(share(&calm, each));
         beside.push(share(&hostile, each));
     }
     [calm, hostile].iter().for_each(|topic| kafka::delete_topic(topic));
-    let title = format!("One hostile partition of {PARTITIONS}, two workers, {} records in each other, median of {rounds}", thousands(each as f64));
+    let title = format!(
+        "One hostile partition of {PARTITIONS}, two workers, {} records in each other, median of {rounds}",
+        thousands(each as f64)
+    );
     let mut table = Table::new(&title, "make bench ONLY=hostile", SHARES);
     let middle = |shares: &[Share], value: fn(&Share) -> f64| median(shares.iter().map(value));
     let fair = middle(&alone, |s| s.rate);
@@ -100,7 +109,11 @@ fn share(input: &str, each: u64) -> Share {
     };
     let (records, seconds) = seven().map(rate).fold((0.0, 0.0f64), |all, one| (all.0 + one.0, all.1.max(one.1)));
     let slowest = seven().map(rate).map(|(records, seconds)| records / seconds).fold(f64::MAX, f64::min);
-    let share = Share { rate: records / seconds, slowest, dead_letters: kafka::read(&run.dead_letters, kafka::Isolation::Committed).len() as u64 };
+    let share = Share {
+        rate: records / seconds,
+        slowest,
+        dead_letters: kafka::read(&run.dead_letters, kafka::Isolation::Committed).len() as u64,
+    };
     eprintln!("{input}: {} records/s of the seven, {} dead letters", thousands(share.rate), share.dead_letters);
     run.clear();
     share
@@ -175,7 +188,14 @@ impl Run {
             .set("isolation.level", "read_uncommitted")
             .create()
             .expect("a client");
-        Run { process, client, input: input.to_owned(), output, dead_letters: format!("{group}-dead-letters"), _dir: dir }
+        Run {
+            process,
+            client,
+            input: input.to_owned(),
+            output,
+            dead_letters: format!("{group}-dead-letters"),
+            _dir: dir,
+        }
     }
 
     /// What the group has committed of each partition.

@@ -43,7 +43,10 @@ fn main() {
     // `cargo bench` adds words of its own, which begin with dashes.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for word in &wanted {
-        assert!(SECTIONS.iter().any(|(name, _)| name == word), "no benchmark {word}: local, echo, count, latency, hostile");
+        assert!(
+            SECTIONS.iter().any(|(name, _)| name == word),
+            "no benchmark {word}: local, echo, count, latency, hostile"
+        );
     }
     for (name, run) in SECTIONS {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {

@@ -139,7 +139,8 @@ fn too_large_a_share_of_dead_letters_stops_the_processor() {
 #[test]
 fn too_high_a_rate_of_dead_letters_stops_the_processor() {
     for log in BOTH {
-        let processor = hostile::processor("partition").section("dead_letter", "limit", "5/h").limit("batch_records", 10);
+        let processor =
+            hostile::processor("partition").section("dead_letter", "limit", "5/h").limit("batch_records", 10);
         let app = one_partition(log, "limit-rate", processor).ready();
         app.produce("in", &rejects(0..200, 10));
         stopped_by_limit(&app, log);
@@ -158,9 +159,11 @@ fn too_high_a_rate_of_dead_letters_stops_the_processor() {
 #[test]
 fn codes_override_what_a_failure_says_of_itself() {
     for (log, ordering) in BOTH.into_iter().flat_map(|log| [(log, "partition"), (log, "key")]) {
-        let processor = hostile::quick_retries(careless())
-            .put("ordering", ordering)
-            .section("retry", "codes", overrides(&[("asked-to-reject", "retry"), ("asked-to-retry", "dead-letter")]));
+        let processor = hostile::quick_retries(careless()).put("ordering", ordering).section(
+            "retry",
+            "codes",
+            overrides(&[("asked-to-reject", "retry"), ("asked-to-retry", "dead-letter")]),
+        );
         let app = one_partition(log, "codes", processor).ready();
         app.produce("in", &verbs(40, &[(5, "reject"), (6, "retry"), (20, "reject"), (39, "reject")]));
         app.finish(1);
@@ -218,10 +221,11 @@ fn careless() -> Processor {
 
 /// A record in the middle that the dead-letter topic does not take.
 fn oversize(log: Log, setting: &str) -> (App, Vec<Rec>) {
-    let app = one_partition(log, "oversize", hostile::processor("partition").section("dead_letter", "oversize", setting))
-        .topic_setting("in", "max.message.bytes", "2000000")
-        .topic_setting("dead", "max.message.bytes", TAKES)
-        .ready();
+    let app =
+        one_partition(log, "oversize", hostile::processor("partition").section("dead_letter", "oversize", setting))
+            .topic_setting("in", "max.message.bytes", "2000000")
+            .topic_setting("dead", "max.message.bytes", TAKES)
+            .ready();
     let large = format!("reject {}", "x".repeat(500_000));
     let input = ["ok 0", &large, "ok 2"].map(|value| Rec::new("k", value).at(0)).to_vec();
     app.produce("in", &input);

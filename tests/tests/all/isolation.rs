@@ -39,7 +39,11 @@ fn b58_a_trap_poisons_nothing() {
         letters.sort_by_key(|letter| (letter.verdict != "rejected", letter.offset));
         assert_eq!(letters.len(), expected.len(), "{log:?}");
         for (letter, (verdict, code, message, function)) in letters.iter().zip(expected) {
-            assert_eq!((&letter.verdict[..], &letter.code[..], letter.attempts), (verdict, code, 1), "{log:?}: {letter:?}");
+            assert_eq!(
+                (&letter.verdict[..], &letter.code[..], letter.attempts),
+                (verdict, code, 1),
+                "{log:?}: {letter:?}"
+            );
             assert!(letter.message.contains(message), "{log:?}: {message}: {letter:?}");
             assert!(letter.stack.contains(function), "{log:?}: the function is in the stack: {letter:?}");
         }
@@ -93,7 +97,10 @@ fn memory_stays_flat_over_failures() {
     let app = hostile::application(Log::Kafka, "flat", "partition").ready();
     let failures = repeats(60_000, 1_000_000);
     let verb = |i| if i % 2 == 0 { "reject" } else { "trap" };
-    app.produce("in", &(0..failures).map(|i| Rec::new(format!("k{i}"), format!("{} #{i}", verb(i)))).collect::<Vec<_>>());
+    app.produce(
+        "in",
+        &(0..failures).map(|i| Rec::new(format!("k{i}"), format!("{} #{i}", verb(i)))).collect::<Vec<_>>(),
+    );
     let mut host = app.host(1).start();
     // so that the ends are worth asking for: they count markers too
     see_total(&app, failures / 3);
@@ -110,7 +117,9 @@ fn memory_stays_flat_over_failures() {
 fn looping(partitions: i32, workers: i64) {
     const LOOPS: i32 = 6;
     let app = application(Log::Kafka, "b59", 4).set("workers", workers).set("shutdown_grace", GRACE).ready();
-    let of = |p: i32, i: i32| Rec::new(format!("p{p}"), format!("{} #{p}-{i}", if p < partitions { "loop" } else { "ok" })).at(p);
+    let of = |p: i32, i: i32| {
+        Rec::new(format!("p{p}"), format!("{} #{p}-{i}", if p < partitions { "loop" } else { "ok" })).at(p)
+    };
     let loops = (0..partitions).flat_map(|p| (0..LOOPS).map(move |i| (p, i)));
     let work = (partitions..4).flat_map(|p| (0..500).map(move |i| (p, i)));
     app.produce("in", &loops.chain(work).map(|(p, i)| of(p, i)).collect::<Vec<_>>());
@@ -143,7 +152,10 @@ fn interrupted_in_time(dead: &[Rec]) {
         let least = DEADLINE_MS * 8 / 10;
         assert!(gaps.iter().all(|&gap| gap >= least), "partition {partition}: interrupted too early: {gaps:?} ms");
         // loosely: guests of one worker share it, and the machine has other work
-        assert!(gaps.iter().min().is_some_and(|&gap| gap < 4 * DEADLINE_MS), "partition {partition}: too late: {gaps:?} ms");
+        assert!(
+            gaps.iter().min().is_some_and(|&gap| gap < 4 * DEADLINE_MS),
+            "partition {partition}: too late: {gaps:?} ms"
+        );
     }
 }
 

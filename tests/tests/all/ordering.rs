@@ -4,7 +4,7 @@ use super::{BOTH, Topics, see};
 use pelton_tests::app::{Draft, IDLE};
 use pelton_tests::host::Exit;
 use pelton_tests::wait::{self, secs};
-use pelton_tests::{App, Letter, Log, Processor, Rec, account, hostile, kafka};
+use pelton_tests::{App, Letter, Log, Processor, Rec, account, hostile};
 
 /// The longest that a plugin may ask for, and longer than any test.
 const AN_HOUR: &str = "3600000";
@@ -52,7 +52,11 @@ fn b54_other_keys_are_not_delayed() {
 #[test]
 fn a_key_waits_on_every_input() {
     for log in BOTH {
-        let merge = Processor::new("merge").input("left", "in").input("right", "also").output("out", "out").put("ordering", "key");
+        let merge = Processor::new("merge")
+            .input("left", "in")
+            .input("right", "also")
+            .output("out", "out")
+            .put("ordering", "key");
         let topics = ["in", "also", "out"];
         let draft = topics.iter().fold(App::draft(log, "inputs-key"), |draft, topic| draft.topic(topic, 1));
         let app = draft.processor(merge).ready();
@@ -75,7 +79,10 @@ fn records_without_a_key_wait_by_partition() {
         let bad = hostile::processor("key").section("retry", "first_delay", "1s").section("retry", "max_delay", "1s");
         let app = with_topics(App::draft(log, "null-key"), 1).processor(bad).ready();
         let keyless = |value: &str| Rec::raw(None, Some(value.as_bytes())).at(0);
-        app.produce("in", &[keyless("flaky 2 #0"), Rec::new("c", "ok #1").at(0), keyless("retry #2"), Rec::new("c", "ok #3").at(0)]);
+        app.produce(
+            "in",
+            &[keyless("flaky 2 #0"), Rec::new("c", "ok #1").at(0), keyless("retry #2"), Rec::new("c", "ok #3").at(0)],
+        );
         app.finish(1);
         assert_eq!(values(&app.read("out")), ["flaky 2 #0", "ok #1", "ok #3"], "{log:?}");
         let topics = Topics::of(&app);
@@ -147,10 +154,12 @@ fn b54(log: Log, ordering: &str) -> Vec<usize> {
         1 => "retry",
         _ => "ok",
     };
-    let input: Vec<Rec> = (0..15).map(|i| Rec::new(["a", "b", "c"][i % 3], format!("{} #{i:02}", verb(i))).at(0)).collect();
+    let input: Vec<Rec> =
+        (0..15).map(|i| Rec::new(["a", "b", "c"][i % 3], format!("{} #{i:02}", verb(i))).at(0)).collect();
     app.produce("in", &input);
     app.finish(1);
-    let (dead, output): (Vec<Rec>, Vec<Rec>) = app.read("out").into_iter().partition(|r| r.text("pelton-verdict").is_some());
+    let (dead, output): (Vec<Rec>, Vec<Rec>) =
+        app.read("out").into_iter().partition(|r| r.text("pelton-verdict").is_some());
     let letters = Letter::all(&dead);
     assert_eq!(letters.iter().map(|l| (l.offset, l.attempts)).collect::<Vec<_>>(), [(1, hostile::ATTEMPTS)], "{log:?}");
     assert_eq!(output.len(), 14, "{log:?}");
@@ -160,7 +169,8 @@ fn b54(log: Log, ordering: &str) -> Vec<usize> {
 
 /// Records that are parked for four seconds, as many as there is room for, and only then others.
 fn bounded(app: &App, waiting: usize, text: &str) {
-    let parked: Vec<Rec> = (0..waiting).map(|i| Rec::new(format!("p{i}"), format!("flaky 1 4000 #{i} {text}")).at(0)).collect();
+    let parked: Vec<Rec> =
+        (0..waiting).map(|i| Rec::new(format!("p{i}"), format!("flaky 1 4000 #{i} {text}")).at(0)).collect();
     app.produce("in", &parked);
     let mut host = app.host(1).start();
     // by bytes the third is the last that may be parked
@@ -185,7 +195,8 @@ fn set_aside(app: &App, records: usize) {
 }
 
 fn application(log: Log, name: &str, partitions: i32) -> Draft {
-    let processor = Processor::new("careless").input("in", "in").output("out", "out").dead_letters("dead").put("ordering", "key");
+    let processor =
+        Processor::new("careless").input("in", "in").output("out", "out").dead_letters("dead").put("ordering", "key");
     with_topics(App::draft(log, name), partitions).processor(processor)
 }
 

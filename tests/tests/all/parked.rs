@@ -42,10 +42,15 @@ killed_at! {
 /// Two hosts, killed, stopped and started at random.
 #[test]
 fn random_kills_and_rebalances() {
-    let app = application(Log::Kafka, "parked-kills", PARTITIONS).set("session_timeout", "2s").set("commit_interval", "50ms").ready();
+    let app = application(Log::Kafka, "parked-kills", PARTITIONS)
+        .set("session_timeout", "2s")
+        .set("commit_interval", "50ms")
+        .ready();
     let mut rng = Rng::seeded("parked-kills");
     let mut of_feed = rng.clone();
-    let feed = Feed::of(app.topic("in"), 300, move |from, n| (from..from + n).map(|i| record(i, KEYS, &mut of_feed)).collect());
+    let feed = Feed::of(app.topic("in"), 300, move |from, n| {
+        (from..from + n).map(|i| record(i, KEYS, &mut of_feed)).collect()
+    });
     let mut hosts: [Option<Host>; 2] = [None, None];
     for _ in 0..repeats(24, 240) {
         let at = rng.below(2) as usize;
@@ -131,14 +136,19 @@ fn judge(app: &App) {
     let verb = |record: &Rec| record.value_text().split(' ').next().unwrap_or_default().to_owned();
     let wrong = topics.dead.iter().find(|dead| !["retry", "reject", "trap"].contains(&&*verb(dead)));
     assert!(wrong.is_none(), "{wrong:?}");
-    assert!(oracle::view(&app.read_named(&app.parked("careless"))).is_empty(), "the park's changelog says that it is empty");
+    assert!(
+        oracle::view(&app.read_named(&app.parked("careless"))).is_empty(),
+        "the park's changelog says that it is empty"
+    );
     let dump = store::dump(&app.state_dir(1));
-    let park: Vec<usize> = dump.iter().filter(|((_, name), _)| name == "pelton-parked").map(|(_, all)| all.len()).collect();
+    let park: Vec<usize> =
+        dump.iter().filter(|((_, name), _)| name == "pelton-parked").map(|(_, all)| all.len()).collect();
     assert!(!park.is_empty() && park.iter().all(|&n| n == 0), "the park is there and empty: {park:?}");
 }
 
 fn application(log: Log, name: &str, partitions: i32) -> Draft {
-    let processor = Processor::new("careless").input("in", "in").output("out", "out").dead_letters("dead").put("ordering", "key");
+    let processor =
+        Processor::new("careless").input("in", "in").output("out", "out").dead_letters("dead").put("ordering", "key");
     let topics = [("in", partitions), ("out", partitions), ("dead", 1)];
     let draft = topics.iter().fold(App::draft(log, name), |draft, (topic, partitions)| draft.topic(topic, *partitions));
     draft.processor(hostile::quick_retries(processor))

@@ -298,7 +298,10 @@ fn ok(number: usize, partition: i32) -> Rec {
 
 /// Records that work, on partitions 1 to 3.
 fn on_the_other_three(from: usize, n: usize) -> Vec<Rec> {
-    (from..from + n).map(|i| ok(i, 1 + (i % 3) as i32)).map(|r| Rec { key: Some(format!("p{}", r.partition).into()), ..r }).collect()
+    (from..from + n)
+        .map(|i| ok(i, 1 + (i % 3) as i32))
+        .map(|r| Rec { key: Some(format!("p{}", r.partition).into()), ..r })
+        .collect()
 }
 
 fn grows(app: &App, by: i64) {

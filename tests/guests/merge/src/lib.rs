@@ -22,7 +22,9 @@ impl Aggregate for Merge {
             && ctx.attempt() < attempts
         {
             pelton_sdk::warn!("attempt {} of a record", ctx.attempt());
-            return Err(Error::retry("asked-to-retry", "record asks to be tried again").after(Duration::from_millis(ms)));
+            return Err(
+                Error::retry("asked-to-retry", "record asks to be tried again").after(Duration::from_millis(ms))
+            );
         }
         let count = self.counts.get(ctx)?.unwrap_or(0) + 1;
         self.counts.put(ctx, &count)?;
