@@ -101,7 +101,8 @@ pub fn tallies(input: &[Rec], output: &[Rec], dead: &[Rec]) {
     }
     for (key, expected) in &expected {
         let found = found.remove(key).unwrap_or_default();
-        let at = expected.iter().zip(&found).position(|(a, b)| a != b).unwrap_or(expected.len().min(found.len()));
+        let at =
+            expected.iter().zip(&found).position(|(a, b)| a != b).unwrap_or_else(|| expected.len().min(found.len()));
         let key = key.as_ref().map(|key| key.escape_ascii().to_string());
         assert!(*expected == found, "key {key:?}, number {at}: {:?}, not {:?}", found.get(at), expected.get(at));
     }
