@@ -2,7 +2,7 @@
 //!
 //! `make bench ONLY=echo` (or `count`, `latency`, `local`); without: all. `docs/benchmarks.md` says what is measured, and has the numbers.
 //!
-//! What may be set by environment: `FULL=1` (10 million records too), `BENCH_RECORDS`, `BENCH_ROUNDS`, `BENCH_SECONDS`, `BENCH_RATE`,
+//! What may be set by environment: `FULL=1` (10 million records too), `BENCH_RECORDS`, `BENCH_ROUNDS`, `BENCH_SECONDS`, `BENCH_RATE`, `BENCH_WARM_SECONDS`,
 //! `BENCH_LINGER_MS` (of the raw loops), `BENCH_OUT` (a file that the tables are appended to), `PELTON_BIN`, `PELTON_PLUGINS`,
 //! `PELTON_TEST_BROKERS`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a benchmark stops at what is wrong")]
