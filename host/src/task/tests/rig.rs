@@ -2,8 +2,7 @@
 
 use super::recorder::{Loss, recorder};
 use crate::changelog::{Restore, spec as changelog_spec};
-use crate::config::Limits;
-use crate::config::settings::Start;
+use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
 use crate::local::LocalLog;
 use crate::metrics::{CommitMetrics, ProcessorMetrics};
 use crate::model::log::*;
@@ -102,6 +101,11 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
         dead_letters: "dead".into(),
         partitions: 1,
         limits: Limits { record_deadline: DEADLINE, ..Limits::default() },
+        ordering: config::Ordering::Partition,
+        retry: Retry::default(),
+        dead_letter: DeadLetters::default(),
+        parking: Parking::default(),
+        letters: None,
         settings: "{}".into(),
         component,
         metrics: ProcessorMetrics::new("proc"),
@@ -118,8 +122,22 @@ impl Rig {
     /// `believed` changes what the task believes of its topics, by name.
     pub(crate) fn with(
         records: &[(&str, &str)],
+        loaded: (Engine, Arc<Component>),
+        believed: impl Fn(&mut TopicInfo),
+    ) -> Rig {
+        Rig::made(records, loaded, believed, |_| ())
+    }
+
+    /// A task of the actor with other settings of its processor.
+    pub(crate) fn set(records: &[(&str, &str)], settings: impl FnOnce(&mut ProcessorSpec)) -> Rig {
+        Rig::made(records, actor(), |_| (), settings)
+    }
+
+    fn made(
+        records: &[(&str, &str)],
         (engine, component): (Engine, Arc<Component>),
         believed: impl Fn(&mut TopicInfo),
+        settings: impl FnOnce(&mut ProcessorSpec),
     ) -> Rig {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(Hand(AtomicI64::new(1_000_000)));
@@ -135,7 +153,9 @@ impl Rig {
             believed(&mut info);
             out.resolve(&info).unwrap()
         };
-        let spec = Arc::new(processor(component));
+        let mut spec = processor(component);
+        settings(&mut spec);
+        let spec = Arc::new(spec);
         let changelogs = vec![resolve(&spec.changelogs[0])];
         let routes = Routes { outputs: vec![resolve("out")], changelogs, dead_letters: resolve("dead") };
         let number = Arc::default();
@@ -215,6 +235,17 @@ impl Rig {
                 rest => return rest,
             }
         }
+    }
+
+    /// Lets every wait for a retry pass, and works until there is nothing left to do. How long each wait was.
+    pub(crate) fn wait_out(&mut self) -> Vec<Duration> {
+        let mut waits = Vec::new();
+        while let Step::Until(due) = self.work() {
+            waits.push(due - self.now());
+            // the hand moves whole milliseconds
+            self.clock.pass(due - self.now() + Duration::from_millis(1));
+        }
+        waits
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), CommitError> {
