@@ -182,10 +182,10 @@ impl Topic {
     }
 }
 
-/// Makes the client send what waits for `linger.ms` now.
+/// Makes the client send what waits for `linger.ms` now, and waits up to a millisecond for it to arrive.
 pub(crate) fn hurry(producer: &BaseProducer) {
-    // SAFETY: the client lives during the call. A wait of 0 only wakes the senders.
-    unsafe { c::rd_kafka_flush(producer.client().native_ptr(), 0) };
+    // SAFETY: the client lives during the call. A wait of 0 would be over before the senders, which it wakes, look whether somebody flushes.
+    unsafe { c::rd_kafka_flush(producer.client().native_ptr(), 1) };
 }
 
 fn argument(vtype: c::rd_kafka_vtype_t, set: impl FnOnce(&mut c::rd_kafka_vu_s__bindgen_ty_1)) -> c::rd_kafka_vu_t {

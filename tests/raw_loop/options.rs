@@ -47,8 +47,13 @@ impl Options {
             changelog: Some(changelog).filter(|name| !name.is_empty()),
             records: take("records", Some("18446744073709551615")).parse().expect("records is a number"),
             commit_every: Duration::from_millis(commit_ms),
-            linger_ms: take("linger_ms", Some("0")),
+            linger_ms: take("linger_ms", Some("5")),
         }
+    }
+
+    /// Whether records wait for `linger.ms` before they are sent.
+    pub(crate) fn lingers(&self) -> bool {
+        self.linger_ms != "0"
     }
 
     pub(crate) fn consumer(&self) -> ClientConfig {

@@ -25,6 +25,7 @@ pub(crate) struct Transactions {
     offsets: Vec<i64>,
     open: bool,
     every: Duration,
+    lingers: bool,
     next: Instant,
     unserved: u32,
     unlooked: u32,
@@ -41,6 +42,7 @@ impl Transactions {
             offsets: Vec::new(),
             open: false,
             every: options.commit_every,
+            lingers: options.lingers(),
             next: Instant::now(),
             unserved: 0,
             unlooked: 0,
@@ -108,8 +110,10 @@ impl Transactions {
     pub(crate) fn commit<C: ConsumerContext, K: Consumer<C>>(&mut self, consumer: &K) {
         self.next = Instant::now() + self.every;
         // rdkafka's own flush, and so a commit with records on their way, sleeps in steps of 100 ms.
-        while self.producer.in_flight_count() > 0 {
+        if self.lingers {
             hurry(&self.producer);
+        }
+        while self.producer.in_flight_count() > 0 {
             self.reports.serve(WAIT_MS);
         }
         let member = consumer.group_metadata().expect("a member of a group");

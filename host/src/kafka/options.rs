@@ -28,7 +28,8 @@ pub(super) fn admin(settings: &Settings) -> ClientConfig {
 pub(super) fn producer(settings: &Settings, id: &str, delivery: Delivery, batch_bytes: Option<u64>) -> ClientConfig {
     let mut config = common(settings, for_producers);
     let timeout = settings.transaction_timeout.as_millis().to_string();
-    default(&mut config, "linger.ms", "0");
+    // With 0 every few records make a request of their own, and the broker is busy with those; a flush does not wait for it.
+    default(&mut config, "linger.ms", "5");
     // Kafka's coordinator answers CONCURRENT_TRANSACTIONS for a moment after a commit; the default of 100 ms would be every commit's price.
     default(&mut config, "retry.backoff.ms", "1");
     default(&mut config, "queue.buffering.max.messages", "1000000");
@@ -170,9 +171,9 @@ mod tests {
 
     #[test]
     fn properties_go_to_the_clients_they_are_for_and_ours_win() {
-        let settings = settings(&[("linger.ms", "5"), ("fetch.wait.max.ms", "20"), ("enable.idempotence", "false")]);
+        let settings = settings(&[("linger.ms", "7"), ("fetch.wait.max.ms", "20"), ("enable.idempotence", "false")]);
         let producer = producer(&settings, "id", Delivery::ExactlyOnce, None);
-        assert_eq!(producer.get("linger.ms"), Some("5"));
+        assert_eq!(producer.get("linger.ms"), Some("7"));
         assert_eq!(producer.get("enable.idempotence"), Some("true"));
         assert_eq!(producer.get("fetch.wait.max.ms"), None);
         assert_eq!(reader(&settings).get("fetch.wait.max.ms"), Some("20"));

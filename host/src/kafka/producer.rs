@@ -113,8 +113,9 @@ impl KafkaProducer {
     /// only be aborted, so what waits behind a refused record stays. Whether there is an outcome in time.
     fn acknowledge(&mut self) -> bool {
         let deadline = self.now() + self.budget();
+        self.hurry();
         while self.in_flight() {
-            let served = self.serve_sending();
+            let served = self.serve(ROUND);
             if !served && !self.ledger.is_clean() {
                 return true;
             }
@@ -128,8 +129,9 @@ impl KafkaProducer {
     /// Waits until nothing is on its way. Whether that was reached in time.
     fn drain(&mut self, within: Duration) -> bool {
         let deadline = self.now() + within;
+        self.hurry();
         while self.in_flight() {
-            if !self.serve_sending() && self.now() > deadline {
+            if !self.serve(ROUND) && self.now() > deadline {
                 return false;
             }
         }
@@ -152,11 +154,12 @@ impl KafkaProducer {
         Fault::transient("broker-away", self.doing("waiting for acknowledgements") + ": none in time")
     }
 
-    fn serve_sending(&mut self) -> bool {
-        if self.client.lingers {
+    /// Makes what lingers go out now. Once per wait: librdkafka's sender spins while somebody flushes and it may not send, and what is
+    /// missed here goes when its `linger.ms` is over.
+    fn hurry(&self) {
+        if self.client.lingers && self.in_flight() {
             hurry(self.client.producer.client());
         }
-        self.serve(ROUND)
     }
 
     fn in_flight(&self) -> bool {

@@ -254,10 +254,11 @@ impl Drop for Topic {
     }
 }
 
-/// Makes the client send what waits for `linger.ms` now.
+/// Makes the client send what waits for `linger.ms` now, and waits up to a millisecond for it to arrive.
 pub(super) fn hurry<C: ClientContext>(client: &Client<C>) {
-    // SAFETY: the client lives during the call. A wait of 0 only wakes the senders.
-    unsafe { c::rd_kafka_flush(client.native_ptr(), 0) };
+    // SAFETY: the client lives during the call. It serves nothing itself: reports come as events. A wait of 0 would be over before the
+    // senders, which it wakes, look whether somebody flushes (librdkafka 2.12, `rd_kafka_flush`).
+    unsafe { c::rd_kafka_flush(client.native_ptr(), 1) };
 }
 
 /// Generation (or member epoch) and member id of a consumer in its group; `None` outside a group.

@@ -101,7 +101,7 @@ impl Contender {
         set("input", input);
         set("output", &output);
         set("commit_ms", &self.commit_ms.to_string());
-        set("linger_ms", &number("BENCH_LINGER_MS", 0).to_string());
+        set("linger_ms", &number("BENCH_LINGER_MS", 5).to_string());
         if let Some(records) = records {
             set("records", &records.to_string());
         }

@@ -4,8 +4,8 @@
 //! the numbers.
 //!
 //! What may be set by environment: `FULL=1` (10 million records too), `BENCH_RECORDS`, `BENCH_ROUNDS`, `BENCH_SECONDS`, `BENCH_RATE`,
-//! `BENCH_FAILURES` (of `hostile`), `BENCH_LINGER_MS` (of the raw loops), `BENCH_OUT` (a file that the tables are appended to),
-//! `PELTON_BIN`, `PELTON_PLUGINS`, `PELTON_TEST_BROKERS`.
+//! `BENCH_WARM_SECONDS`, `BENCH_FAILURES` (of `hostile`), `BENCH_LINGER_MS` (of the raw loops), `BENCH_OUT` (a file that the tables are
+//! appended to), `PELTON_BIN`, `PELTON_PLUGINS`, `PELTON_TEST_BROKERS`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a benchmark stops at what is wrong")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark says what it does and found")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]

@@ -1,6 +1,7 @@
 //! Slow work, lost connections and time-outs: the host loses what it must, redoes it, and goes on by itself.
 
 use super::see;
+use pelton_tests::app::Draft;
 use pelton_tests::load::{Feed, one_each, records};
 use pelton_tests::proxy::Proxy;
 use pelton_tests::wait::{self, secs};
@@ -23,6 +24,26 @@ fn b19_work_slower_than_the_session() {
         all.iter_mut().for_each(|host| host.stop(secs(30)));
         oracle::accounting(&input, &app.read("out"), &app.read("dead"));
         oracle::order(&input, &app.read("out"));
+    }
+}
+
+/// A batch takes four times as long as `max.poll.interval.ms` allows, and then a record takes six times as long.
+#[test]
+fn b19_work_slower_than_the_poll_interval() {
+    for hosts in [1, 2] {
+        let app = slow("b19-poll", "4s", 20).property("max.poll.interval.ms", "10000").ready();
+        let mut input = busy(12, 2000);
+        input.insert(6, Rec::new("k1", "busy 60000 x"));
+        app.produce("in", &input);
+        let mut all: Vec<_> = (1..=hosts).map(|n| app.host(n).start()).collect();
+        see(&app, "out", input.len() - 1, secs(180));
+        let lost = all.iter().find(|host| host.log().contains("partitions lost"));
+        assert!(lost.is_none(), "a partition was lost to slow work");
+        all.iter_mut().for_each(|host| host.stop(secs(30)));
+        let (out, dead) = (app.read("out"), app.read("dead"));
+        assert_eq!(dead.len(), 1);
+        oracle::accounting(&input, &out, &dead);
+        oracle::order(&input, &out);
     }
 }
 
@@ -133,6 +154,10 @@ fn frozen_while_partitions_move() {
 }
 
 fn slow_application(name: &str) -> App {
+    slow(name, "15s", 5).ready()
+}
+
+fn slow(name: &str, record_deadline: &str, batch_records: i64) -> Draft {
     App::draft(Log::Kafka, name)
         .topic("in", 2)
         .topic("out", 2)
@@ -142,11 +167,10 @@ fn slow_application(name: &str) -> App {
                 .input("in", "in")
                 .output("out", "out")
                 .dead_letters("dead")
-                .limit("record_deadline", "15s")
-                .limit("batch_records", 5),
+                .limit("record_deadline", record_deadline)
+                .limit("batch_records", batch_records),
         )
         .set("session_timeout", "6s")
-        .ready()
 }
 
 /// `n` records over two keys, each busy for about so long; the last word makes them unique.
@@ -154,7 +178,7 @@ fn busy(n: usize, ms: u32) -> Vec<Rec> {
     (0..n).map(|i| Rec::new(format!("k{}", i % 2), format!("busy {ms} {i}"))).collect()
 }
 
-fn timing_out(name: &str) -> pelton_tests::app::Draft {
+fn timing_out(name: &str) -> Draft {
     App::counting(Log::Kafka, name, 4).kafka_log("transaction_timeout", "5s").set("session_timeout", "4s")
 }
 
