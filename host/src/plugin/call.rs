@@ -1,9 +1,10 @@
 //! One call of a guest, driven by whoever polls it: it runs until the guest ends or an epoch tick makes it yield.
 
 use super::export::Running;
-use super::fault::CallFault;
+use super::fault::{CallFault, short};
 use super::guest::{Slot, Spec};
-use super::host::Data;
+use super::host::{Data, Quota};
+use super::pace::Pace;
 use super::validate::{self, Bounds};
 use super::wasi::{Seed, Wasi};
 use crate::model::manifest::Context;
@@ -63,6 +64,7 @@ impl Call {
     /// record for it.
     pub fn poll(&mut self, now: Duration) -> Option<Outcome> {
         self.spec.gate.set_now(now);
+        self.spec.pulse.polled();
         if self.is_late(now) {
             return self.finish(Err(self.late()));
         }
@@ -136,16 +138,18 @@ async fn start(spec: &Spec) -> Result<Running, CallFault> {
     let mut running = linked.bind(store, &instance).map_err(|error| CallFault::Init(format!("{error:#}")))?;
     match running.init(&spec.context).await {
         Ok(Ok(())) => Ok(running),
-        Ok(Err(refusal)) => Err(CallFault::Init(refusal)),
+        Ok(Err(refusal)) => Err(CallFault::Init(short(refusal))),
         Err(error) => Err(not_started(&error, running.store.data_mut())),
     }
 }
 
 fn data(spec: &Spec) -> Data {
     let Context { application, processor, partition, stores, .. } = &spec.context;
-    let mut data = Data::new(spec.limits.memory, spec.limits.output_bytes, Some(spec.gate.clone()));
+    let (limits, stack_bytes) = (&spec.limits, spec.component.linked.given().stack_bytes);
+    let quota = Quota { memory: limits.memory, output_bytes: limits.output_bytes, stack_bytes };
+    let mut data = Data::new(quota, Pace::Polled(spec.pulse.clone()));
     data.wasi = Wasi::new(Seed::new(application, processor, *partition));
-    data.with_state(spec.state.clone(), stores.len())
+    data.with_log(spec.gate.clone()).with_state(spec.state.clone(), stores.len())
 }
 
 /// What happens before the batch goes in says nothing about its records.
@@ -161,7 +165,7 @@ fn bounds(spec: &Spec, batch: &Batch) -> Bounds {
         entries: batch.len() as u32,
         outputs: spec.context.outputs.len() as u32,
         stores: spec.context.stores.len() as u32,
-        emits: spec.limits.emits,
+        effects: spec.limits.emits,
         bytes: spec.limits.output_bytes,
     }
 }

@@ -1,6 +1,6 @@
 //! Calls that go well, calls that go wrong in every way, and that the next one is unharmed.
 
-use super::puppet::{Stage, batch, drive};
+use super::puppet::{Stage, batch, drive, file, puppet_bytes};
 use crate::config::Limits;
 use crate::model::Verdict;
 use crate::plugin::{Call, CallFault, Component, Engine, Guest, Limit};
@@ -83,6 +83,19 @@ fn limits_are_named() {
     assert!(breaks(small(), "m", "limit-memory").is_size());
     assert!(!breaks(small(), "n", "limit-table").is_size());
     assert!(!breaks(small(), "r", "limit-stack").is_size());
+}
+
+#[test]
+fn the_stack_is_as_large_as_it_was_asked_for() {
+    let (_dir, path) = file(&puppet_bytes());
+    for bytes in [64 << 10, 1 << 20] {
+        let engine = Engine::with_stack(None, bytes).unwrap();
+        let component = engine.load(&path).unwrap();
+        let fault = Stage::of((engine, component), Limits::default(), "{}").run("r").unwrap_err();
+        assert_eq!(fault.code(), "limit-stack");
+        assert!(fault.to_string().contains(&format!("{bytes} bytes")), "{fault}");
+        assert_eq!(fault.stack().len(), 32, "the innermost frames only");
+    }
 }
 
 #[test]
