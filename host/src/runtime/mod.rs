@@ -7,6 +7,7 @@ pub mod health;
 mod idle;
 mod instance;
 mod limits;
+mod matching;
 mod opener;
 mod plan;
 mod restores;
