@@ -145,7 +145,7 @@ pub fn counted_as(code: &str) -> &'static str {
 }
 
 /// Every code that a dead letter may have without its plugin's doing.
-const OURS: [&str; 15] = [
+const OURS: [&str; 16] = [
     "null-key",
     "trap",
     "panic",
@@ -156,6 +156,7 @@ const OURS: [&str; 15] = [
     "limit-stack",
     "limit-output",
     "limit-emits",
+    "limit-writes",
     "output-too-large",
     "output-timestamp-refused",
     "output-refused",

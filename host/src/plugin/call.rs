@@ -4,6 +4,7 @@ use super::export::Running;
 use super::fault::{CallFault, short};
 use super::guest::{Slot, Spec};
 use super::host::{Data, Quota};
+use super::log::{Gate, Level};
 use super::pace::Pace;
 use super::validate::{self, Bounds};
 use super::wasi::{Seed, Wasi};
@@ -106,6 +107,9 @@ impl Call {
     /// Drops the future first: the batch is then this call's alone, and moves out without a copy.
     fn finish(&mut self, result: Result<Progress, CallFault>) -> Option<Outcome> {
         drop(self.future.take()?);
+        if let Err(fault) = &result {
+            tell(fault, &self.spec.gate);
+        }
         let batch = Arc::unwrap_or_clone(std::mem::take(&mut self.batch));
         Some(Outcome { batch, result })
     }
@@ -122,7 +126,7 @@ async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<Atomi
     running.store.data_mut().wasi.enter(&batch);
     let lifted = running.apply(&batch).await.map_err(|error| CallFault::of(&error, running.store.data_mut()))?;
     let progress = validate::progress(lifted, &bounds(&spec, &batch))?;
-    if running.store.data().meter.memory() <= spec.limits.memory_keep {
+    if running.store.data().meter.memory() <= spec.limits.memory_keep.max(running.at_start) {
         slot.keep(running);
     }
     Ok(progress)
@@ -137,7 +141,10 @@ async fn start(spec: &Spec) -> Result<Running, CallFault> {
     let instance = linked.instantiate(&mut store).await.map_err(|error| not_started(&error, store.data_mut()))?;
     let mut running = linked.bind(store, &instance).map_err(|error| CallFault::Init(format!("{error:#}")))?;
     match running.init(&spec.context).await {
-        Ok(Ok(())) => Ok(running),
+        Ok(Ok(())) => {
+            running.at_start = running.store.data().meter.memory();
+            Ok(running)
+        }
         Ok(Err(refusal)) => Err(CallFault::Init(short(refusal))),
         Err(error) => Err(not_started(&error, running.store.data_mut())),
     }
@@ -158,6 +165,18 @@ fn not_started(error: &wasmtime::Error, data: &mut Data) -> CallFault {
         CallFault::Host(fault) => CallFault::Host(fault),
         fault => CallFault::Init(fault.to_string()),
     }
+}
+
+/// Says in the task's log what the guest did, as one of its own lines: at most so many a second, and marked when it is said again.
+fn tell(fault: &CallFault, gate: &Gate) {
+    if !fault.blames_a_record() {
+        return;
+    }
+    let mut fields = vec![("code".to_owned(), fault.code().to_owned())];
+    if !fault.stack().is_empty() {
+        fields.push(("stack".to_owned(), fault.stack().join(" < ")));
+    }
+    gate.write(Level::Warn, fault.to_string(), fields);
 }
 
 fn bounds(spec: &Spec, batch: &Batch) -> Bounds {

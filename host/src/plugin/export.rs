@@ -36,6 +36,8 @@ enum ApplyIndices {
 /// One instance with its memory, and the function that takes batches.
 pub(super) struct Running {
     pub(super) store: Store<Data>,
+    /// Bytes of linear memory that a fresh instance has, once it was initialised: a new one would have no less.
+    pub(super) at_start: u64,
     lifecycle: lifecycle::Guest,
     apply: Apply,
 }
@@ -80,7 +82,7 @@ impl Linked {
             ApplyIndices::Transform(indices) => Apply::Transform(indices.load(&mut store, instance)?),
             ApplyIndices::Aggregate(indices) => Apply::Aggregate(indices.load(&mut store, instance)?),
         };
-        Ok(Running { store, lifecycle, apply })
+        Ok(Running { store, at_start: 0, lifecycle, apply })
     }
 }
 

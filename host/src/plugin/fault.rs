@@ -154,17 +154,19 @@ fn stack(error: &wasmtime::Error) -> Vec<String> {
 fn frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut frames: Vec<String> = Vec::new();
     for line in lines {
-        match (line.trim_start().strip_prefix("at "), frames.last_mut()) {
-            (Some(place), Some(frame)) => {
-                let mut place = place.to_owned();
-                cut(&mut place, FRAME_BYTES);
-                frame.push_str(&format!(" ({place})"));
-            }
-            _ if frames.len() == FRAMES => break,
-            _ => frames.push(frame(line)),
+        match line.trim_start().strip_prefix("at ") {
+            Some(place) => frames.last_mut().into_iter().for_each(|frame| add_place(frame, place)),
+            None if frames.len() == FRAMES => break,
+            None => frames.push(frame(line)),
         }
     }
     frames
+}
+
+fn add_place(frame: &mut String, place: &str) {
+    let mut place = place.to_owned();
+    cut(&mut place, FRAME_BYTES);
+    frame.push_str(&format!(" ({place})"));
 }
 
 /// `   3:   0x1f2 - module!crate[4e7f5002c0a51c87]::function` without number, address and crate hashes.

@@ -191,6 +191,14 @@ fn memory_above_what_is_kept_costs_the_instance() {
 }
 
 #[test]
+fn a_guest_that_starts_large_is_kept() {
+    let mut stage = Stage::with_settings(Limits::default(), "k");
+    assert_eq!((1..4).map(|_| calls_so_far(&mut stage)).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(stage.run("k").is_ok());
+    assert_eq!(calls_so_far(&mut stage), 1, "what it takes beyond that costs it its place");
+}
+
+#[test]
 fn a_refused_start_blames_no_record() {
     for (settings, words) in [("f", "no thanks"), ("t", "unreachable"), ("l", "init took longer")] {
         let limits = Limits { init_deadline: Duration::from_millis(200), ..Limits::default() };
@@ -207,6 +215,16 @@ fn reruns_mark_their_lines() {
     let call = stage.guest.rerun(batch(&[("k", "w")]), Duration::ZERO);
     assert!(drive(&stage.engine, call).result.is_ok());
     assert_eq!(*stage.heard.0.lock().unwrap(), [("boom".to_owned(), false), ("boom".to_owned(), true)]);
+}
+
+#[test]
+fn a_fault_is_said_once_for_each_time() {
+    let mut stage = Stage::new(Limits::default());
+    assert!(stage.run("p").is_err());
+    let again = stage.guest.rerun(batch(&[("k", "p")]), Duration::ZERO);
+    assert!(drive(&stage.engine, again).result.is_err());
+    let line = "plugin panicked at here:7: boom";
+    assert_eq!(*stage.heard.0.lock().unwrap(), [(line.to_owned(), false), (line.to_owned(), true)]);
 }
 
 #[test]

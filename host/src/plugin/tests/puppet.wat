@@ -66,6 +66,7 @@
     (if (i32.eq (local.get $verb) (i32.const 0x74)) (then (call $boom)))
     (if (i32.eq (local.get $verb) (i32.const 0x6c)) (then (call $spin)))
     (if (i32.eq (local.get $verb) (i32.const 0x43)) (then (call $chatter)))
+    (if (i32.eq (local.get $verb) (i32.const 0x6b)) (then (drop (memory.grow (i32.const 80)))))
     (if (i32.eq (local.get $verb) (i32.const 0x66)) (then
       (i32.store (i32.const 3300) (i32.const 1))
       (i32.store (i32.const 3304) (i32.const 154))
