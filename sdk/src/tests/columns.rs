@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::batch::{Entry, batch};
-use crate::column::{fields, push, push_with, truncate, with_capacity};
+use crate::column::{Column, fields, push, push_with, truncate, with_capacity};
 use crate::declaration::Input;
 use crate::record::Records;
 
@@ -30,7 +30,7 @@ proptest! {
             Err(())
         });
         prop_assert!(failed.is_err());
-        let read = |column| fields(column).map(|field| field.map(<[u8]>::to_vec)).collect::<Vec<_>>();
+        let read = |column: &Column| fields(column).map(|field| field.map(<[u8]>::to_vec)).collect::<Vec<_>>();
         prop_assert_eq!(&read(&column), &written);
         truncate(&mut column, keep);
         prop_assert_eq!(read(&column), &written[..keep.min(written.len())]);
