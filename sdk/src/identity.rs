@@ -1,7 +1,7 @@
 //! Ids and random numbers that a replay repeats: functions of where the record comes from and of nothing else.
 //!
 //! The bytes that are hashed are `application, processor, topic` (each with its length as four big-endian bytes before
-//! it), `partition` (4 bytes), `offset` (8), a domain byte (0: id, 1: random) and `n` (4). An SDK in another language that hashes
+//! it), `partition` (4 bytes), `offset` (8), a domain byte (0: id, 1: random, 2: entropy) and `n` (4). An SDK in another language that hashes
 //! the same gets the same ids.
 
 use std::fmt;
@@ -53,6 +53,12 @@ impl Origin<'_> {
     /// The start of the record's random numbers.
     pub(crate) fn random(&self) -> Random {
         let bytes: [u8; 8] = half(&self.digest(1, 0));
+        Random(u64::from_be_bytes(bytes))
+    }
+
+    /// The start of what crates get that ask the platform for randomness.
+    pub(crate) fn entropy(&self) -> Random {
+        let bytes: [u8; 8] = half(&self.digest(2, 0));
         Random(u64::from_be_bytes(bytes))
     }
 

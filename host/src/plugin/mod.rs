@@ -13,6 +13,7 @@ mod guest;
 mod host;
 mod limits;
 mod log;
+mod pace;
 #[cfg(test)]
 pub(crate) mod tests;
 mod validate;

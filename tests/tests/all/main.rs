@@ -12,6 +12,7 @@ mod isolation;
 mod kills;
 mod ordering;
 mod parked;
+mod plugins;
 mod records;
 mod restore;
 mod retries;
