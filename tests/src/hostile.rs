@@ -34,7 +34,7 @@ pub const KINDS: &[Kind] = &[
     dead("lie lengths", 3, "broke", &["malformed-result"]),
     dead("lie counts", 3, "broke", &["malformed-result"]),
     dead("lie indices", 3, "broke", &["malformed-result"]),
-    alive("flaky 2", 2),
+    alive("flaky 3", 2),
     alive("busy 3", 2),
     alive("alloc 1", 1),
     alive("log 150", 1),

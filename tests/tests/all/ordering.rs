@@ -43,7 +43,7 @@ fn b54_other_keys_are_not_delayed() {
     app.produce("in", &records(&[("c", "ok #4"), ("a", "ok #5"), ("d", "ok #6")]));
     let mut host = app.host(1).start();
     assert_eq!(values(&see(&app, "out", 4, secs(60)))[2..], ["3 ok #4", "1 ok #6"]);
-    assert!(!host.log().contains("attempt 1 of"), "an hour has not passed");
+    assert!(!host.log().contains("attempt 2 of"), "an hour has not passed");
     host.kill();
     assert!(app.read("dead").is_empty());
 }
@@ -60,7 +60,7 @@ fn a_key_waits_on_every_input() {
         let topics = ["in", "also", "out"];
         let draft = topics.iter().fold(App::draft(log, "inputs-key"), |draft, topic| draft.topic(topic, 1));
         let app = draft.processor(merge).ready();
-        app.produce("in", &records(&[("a", "flaky 1 4000")]));
+        app.produce("in", &records(&[("a", "flaky 2 4000")]));
         // the first run sets the record of the left input aside
         set_aside(&app, 1);
         let later = |key: &str| Rec { timestamp: 2, ..Rec::new(key, "ok").at(0) };
@@ -81,10 +81,10 @@ fn records_without_a_key_wait_by_partition() {
         let keyless = |value: &str| Rec::raw(None, Some(value.as_bytes())).at(0);
         app.produce(
             "in",
-            &[keyless("flaky 2 #0"), Rec::new("c", "ok #1").at(0), keyless("retry #2"), Rec::new("c", "ok #3").at(0)],
+            &[keyless("flaky 3 #0"), Rec::new("c", "ok #1").at(0), keyless("retry #2"), Rec::new("c", "ok #3").at(0)],
         );
         app.finish(1);
-        assert_eq!(values(&app.read("out")), ["flaky 2 #0", "ok #1", "ok #3"], "{log:?}");
+        assert_eq!(values(&app.read("out")), ["flaky 3 #0", "ok #1", "ok #3"], "{log:?}");
         let topics = Topics::of(&app);
         topics.account().exactly_once();
         assert_eq!(Letter::of(&topics.dead[0]).attempts, hostile::ATTEMPTS, "{log:?}");
@@ -111,7 +111,7 @@ fn no_more_bytes_are_taken_than_may_be_parked() {
 fn the_park_is_worked_off_first_when_the_ordering_is_changed() {
     for log in BOTH {
         let app = application(log, "drain", 1).ready();
-        let parked: Vec<Rec> = (0..10).map(|i| Rec::new(format!("p{i}"), format!("flaky 1 5000 #{i}")).at(0)).collect();
+        let parked: Vec<Rec> = (0..10).map(|i| Rec::new(format!("p{i}"), format!("flaky 2 5000 #{i}")).at(0)).collect();
         app.produce("in", &parked);
         set_aside(&app, 10);
         app.set_processor(&["ordering"], "partition");
@@ -150,7 +150,7 @@ fn b54(log: Log, ordering: &str) -> Vec<usize> {
     let draft = topics.iter().fold(App::draft(log, "b54"), |draft, topic| draft.topic(topic, 1));
     let app = draft.processor(bad).ready();
     let verb = |i| match i {
-        0 => "flaky 2",
+        0 => "flaky 3",
         1 => "retry",
         _ => "ok",
     };
@@ -170,7 +170,7 @@ fn b54(log: Log, ordering: &str) -> Vec<usize> {
 /// Records that are parked for four seconds, as many as there is room for, and only then others.
 fn bounded(app: &App, waiting: usize, text: &str) {
     let parked: Vec<Rec> =
-        (0..waiting).map(|i| Rec::new(format!("p{i}"), format!("flaky 1 4000 #{i} {text}")).at(0)).collect();
+        (0..waiting).map(|i| Rec::new(format!("p{i}"), format!("flaky 2 4000 #{i} {text}")).at(0)).collect();
     app.produce("in", &parked);
     let mut host = app.host(1).start();
     // by bytes the third is the last that may be parked
@@ -189,7 +189,7 @@ fn bounded(app: &App, waiting: usize, text: &str) {
 fn set_aside(app: &App, records: usize) {
     let mut host = app.host(1).start();
     wait::until("the records have failed", secs(60), || {
-        (host.log().matches("attempt 0 of").count() >= records).then_some(())
+        (host.log().matches("attempt 1 of").count() >= records).then_some(())
     });
     host.stop(secs(30));
 }

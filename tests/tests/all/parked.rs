@@ -87,14 +87,14 @@ fn turn(app: &App, number: u32, host: Option<Host>, rng: &mut Rng) -> Option<Hos
 fn parked_records_are_restored_from_their_changelog() {
     for log in super::BOTH {
         let app = application(log, "parked-restore", 2).ready();
-        let waiting = |i: usize| Rec::new(format!("k{i}"), format!("flaky 1 4000 #{i}"));
+        let waiting = |i: usize| Rec::new(format!("k{i}"), format!("flaky 2 4000 #{i}"));
         app.produce("in", &(0..50).map(waiting).collect::<Vec<_>>());
         let mut host = app.host(1).start();
         match log {
             Log::Kafka => wait::until("all are parked", secs(60), || {
                 (app.committed("careless").into_iter().flatten().sum::<i64>() == 50).then_some(())
             }),
-            Log::Embedded => host.says("attempt 0 of", secs(60)),
+            Log::Embedded => host.says("attempt 1 of", secs(60)),
         }
         host.kill();
         app.wipe(1);
@@ -120,8 +120,8 @@ fn killed_at(log: Log, point: &str) {
 /// In one of ten: retries that work in the end, that do not, and failures of other kinds.
 fn record(number: usize, keys: u64, rng: &mut Rng) -> Rec {
     let verb = match rng.below(100) {
-        0..5 => "flaky 2 100",
-        5..7 => "flaky 1 400",
+        0..5 => "flaky 3 100",
+        5..7 => "flaky 2 400",
         7 => "retry 60",
         8 => "reject",
         9 => "trap",

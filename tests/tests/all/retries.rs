@@ -76,7 +76,7 @@ fn a_waiting_record_holds_only_what_is_behind_it() {
     app.produce("in", &input);
     let mut host = app.host(1).start();
     see(&app, "out", 10, secs(60));
-    host.says("attempt 0 of", secs(60));
+    host.says("attempt 1 of", secs(60));
     remembered(&app, "n=1");
     assert_eq!(app.committed("careless")[0], Some(10));
     host.stop(secs(12));
@@ -94,7 +94,7 @@ fn a_waiting_record_holds_only_what_is_behind_it() {
 #[test]
 fn what_is_remembered_goes_with_the_record() {
     let app = application(Log::Kafka, "forgotten", 1, 5).ready();
-    app.produce("in", &[Rec::new("k", "flaky 2 500").at(0)]);
+    app.produce("in", &[Rec::new("k", "flaky 3 500").at(0)]);
     let mut host = app.host(1).start();
     remembered(&app, "n=2");
     see(&app, "out", 1, secs(60));
@@ -195,7 +195,7 @@ fn attempts_survive_kills(log: Log, ordering: &str) {
     app.set_processor(&["ordering"], ordering);
     app.produce("in", &[Rec::new("k", "retry 3000 #0").at(0), Rec::new("k", "ok #1").at(0)]);
     let (mut rng, mut runs, start) = (Rng::seeded("survive"), Vec::new(), wall_ms());
-    for attempt in 0..3 {
+    for attempt in 1..4 {
         let mut host = app.host(1).start();
         host.says(&format!("attempt {attempt} of"), secs(60));
         sleep(rng.millis(0, 400));
@@ -221,7 +221,7 @@ fn attempts_follow_the_partition(signal: &str, ordering: &str) {
     app.set_processor(&["ordering"], ordering);
     app.produce("in", &[Rec::new("k", "retry 4000 #0").at(0), Rec::new("k", "ok #1").at(0)]);
     let mut old = app.host(1).start();
-    old.says("attempt 0 of", secs(60));
+    old.says("attempt 1 of", secs(60));
     match ordering {
         "key" => wait::until("both are parked", secs(30), || (app.committed("careless") == [Some(2)]).then_some(())),
         _ => remembered(&app, "n=1"),
@@ -250,7 +250,7 @@ fn crashed_run(app: &App) -> bool {
 
 /// Attempts are those of one record, over hosts: none is left out, none but the one that a kill may undo is repeated.
 fn go_on(attempts: &[u32], calls: u32) {
-    assert_eq!((attempts.first(), attempts.last()), (Some(&0), Some(&(calls - 1))), "{attempts:?}");
+    assert_eq!((attempts.first(), attempts.last()), (Some(&1), Some(&calls)), "{attempts:?}");
     let steps = attempts.windows(2).all(|pair| pair[1] == pair[0] || pair[1] == pair[0] + 1);
     assert!(steps, "attempts start over or jump: {attempts:?}");
 }

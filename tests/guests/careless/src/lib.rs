@@ -1,7 +1,7 @@
 //! Counts the records of each key and emits `COUNT VALUE`, for tests; only then it does what the value's first word says, so that every
 //! failure comes after effects that must not last.
 //!
-//! `ok` · `reject` · `retry [MS]` (always, after so long) · `flaky N [MS]` (a retry until the N-th attempt) · `slow BUSY MS` (busy for
+//! `ok` · `reject` · `retry [MS]` (always, after so long) · `flaky N [MS]` (a retry until attempt N, counted from 1) · `slow BUSY MS` (busy for
 //! about so long, then as `retry MS`) · `busy MS` · `stop` · `panic` · `divide` (by zero) · `trap` · `loop`. What is behind is free text. Whoever asks
 //! for a retry logs `attempt N of VALUE`. The setting `init` makes it fail before its first record: `loop`, `panic` or `refuse`.
 
@@ -57,7 +57,7 @@ fn misbehave(value: &str, ctx: &Context) -> Outcome {
         "reject" => return Err(Error::reject("asked-to-reject", "record asks to be rejected").detail("asked", value)),
         "stop" => return Err(Error::stop("asked-to-stop", "record asks to stop the stream")),
         "retry" => return retry(value, words, ctx),
-        "flaky" if u64::from(ctx.attempt()) < number(&mut words).unwrap_or(0) => return retry(value, words, ctx),
+        "flaky" if attempt(ctx) < number(&mut words).unwrap_or(0) => return retry(value, words, ctx),
         "slow" => {
             spin(milliseconds(&mut words));
             return retry(value, words, ctx);
@@ -74,12 +74,17 @@ fn misbehave(value: &str, ctx: &Context) -> Outcome {
 
 /// A retry after what the next word says; by the application's policy where it is no number.
 fn retry(value: &str, mut words: SplitWhitespace, ctx: &Context) -> Outcome {
-    pelton_sdk::warn!("attempt {} of {value}", ctx.attempt());
+    pelton_sdk::warn!("attempt {} of {value}", attempt(ctx));
     let error = Error::retry("asked-to-retry", "record asks to be tried again");
     Err(match number(&mut words) {
         Some(ms) => error.after(Duration::from_millis(ms)),
         None => error,
     })
+}
+
+/// Counted from 1.
+fn attempt(ctx: &Context) -> u64 {
+    u64::from(ctx.attempt()) + 1
 }
 
 fn number(words: &mut SplitWhitespace) -> Option<u64> {

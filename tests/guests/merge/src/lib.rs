@@ -1,6 +1,6 @@
 //! Counts the records of each key over two inputs, for tests: right only where equal partitions of both are on one host.
 //!
-//! Emits the count; a record that says `flaky N MS` asks for a retry after so long until its N-th attempt.
+//! Emits the count; a record that says `flaky N MS` asks for a retry after so long until attempt N, counted from 1.
 
 use pelton_sdk::prelude::*;
 use std::time::Duration;
@@ -19,9 +19,9 @@ impl Aggregate for Merge {
 
     fn process(&mut self, record: &Record, ctx: &mut Context) -> Outcome {
         if let Some((attempts, ms)) = flaky(record)
-            && ctx.attempt() < attempts
+            && ctx.attempt() + 1 < attempts
         {
-            pelton_sdk::warn!("attempt {} of a record", ctx.attempt());
+            pelton_sdk::warn!("attempt {} of a record", ctx.attempt() + 1);
             return Err(
                 Error::retry("asked-to-retry", "record asks to be tried again").after(Duration::from_millis(ms))
             );
