@@ -171,6 +171,17 @@ pub fn produce(topic: &str, records: &[Rec]) {
     feeder.flush();
 }
 
+/// Produces one record through another address; what the client says where it has not got through after `limit`.
+pub fn try_produce(address: &str, topic: &str, record: &Rec, limit: Duration) -> Result<(), String> {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", address).set("message.timeout.ms", limit.as_millis().to_string());
+    let feeder = Feeder::with(&mut config);
+    feeder.send(topic, record);
+    feeder.serve();
+    let refused = feeder.producer.context().0.lock().unwrap();
+    refused.first().map_or(Ok(()), |error| Err(error.to_lowercase()))
+}
+
 /// Produces in a transaction that is aborted: only uncommitted readers ever see it.
 pub fn produce_aborted(topic: &str, records: &[Rec]) {
     let feeder = Feeder::with(config().set("transactional.id", format!("aborting-{topic}")));
@@ -210,15 +221,20 @@ impl Feeder {
         }
     }
 
-    /// Serves the queue until nothing is on its way; rdkafka's own flush sleeps in steps of 100 ms.
+    /// Waits for every acknowledgement; none may be a refusal.
     pub fn flush(&self) {
+        self.serve();
+        let refused = self.producer.context().0.lock().unwrap();
+        assert!(refused.is_empty(), "refused: {:?}", refused.first());
+    }
+
+    /// Serves the queue until nothing is on its way; rdkafka's own flush sleeps in steps of 100 ms.
+    fn serve(&self) {
         let end = Instant::now() + LIMIT;
         while self.producer.in_flight_count() > 0 {
             assert!(Instant::now() < end, "records were not acknowledged within {LIMIT:?}");
             self.producer.poll(Duration::from_millis(1));
         }
-        let refused = self.producer.context().0.lock().unwrap();
-        assert!(refused.is_empty(), "refused: {:?}", refused.first());
     }
 }
 

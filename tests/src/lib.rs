@@ -20,8 +20,10 @@ pub mod wait;
 pub mod broker;
 /// Topics and records of a Kafka cluster.
 pub mod kafka;
-/// A TCP proxy that cuts connections.
+/// A TCP proxy that cuts connections and refuses writes.
 pub mod proxy;
+/// A broker's refusal of a write.
+mod refusal;
 
 /// The built binary as a child process.
 pub mod host;

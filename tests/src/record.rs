@@ -4,8 +4,9 @@
 //! UTF-8, `{"hex":"80ff"}` where they are not, null for null.
 
 use serde_json::{Value, json};
+use std::fmt;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rec {
     /// -1: the key decides.
     pub partition: i32,
@@ -86,6 +87,15 @@ impl Rec {
 
     pub fn all_from_json(text: &str) -> Vec<Rec> {
         text.lines().filter(|line| !line.trim().is_empty()).map(Rec::from_json).collect()
+    }
+}
+
+/// As a line, with long values cut: a failed test is read by people.
+impl fmt::Debug for Rec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut short = self.clone();
+        short.value.iter_mut().for_each(|value| value.truncate(100));
+        f.write_str(&short.to_json(true))
     }
 }
 

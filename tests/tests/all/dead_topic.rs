@@ -39,11 +39,13 @@ fn half() -> Duration {
     secs(super::repeats(4, 30) as u64)
 }
 
-/// The topic wants two replicas in sync and has one.
+/// The broker answers every write to the topic as where too few replicas are in sync; all else works.
 fn refused(delivery: &str) {
-    let app = application("b48-refused", delivery).ready();
+    let (_turn, listen, advertised) = broker::proxied();
+    let proxy = Proxy::start(advertised, listen);
+    let app = application("b48-refused", delivery).brokers(&proxy.address()).ready();
     let dead = app.topic("dead");
-    kafka::alter(&dead, &[("min.insync.replicas", "2")]);
+    proxy.refuse(&dead);
     app.produce("in", &records(0, RECORDS));
     let mut host = app.host(1).start();
     host.says(&dead, secs(60)); // it says what it waits for
@@ -51,10 +53,11 @@ fn refused(delivery: &str) {
     host.assert_running();
     host.kill();
     let mut host = app.host(1).start();
+    host.says(&dead, secs(60));
     waits(&app);
     host.assert_running();
     assert!(app.read("dead").is_empty(), "the topic has refused everything");
-    kafka::alter(&dead, &[("min.insync.replicas", "1")]);
+    proxy.heal();
     accounted(&app, RECORDS, delivery);
     host.stop(secs(30));
 }

@@ -72,3 +72,18 @@ fn clients_of_the_proxied_listener_stay_behind_the_proxy() {
     proxy.heal();
     wait::until("the healed proxy passes records", secs(30), || (read() == 1).then_some(()));
 }
+
+#[test]
+fn a_proxy_refuses_writes_to_one_topic_only() {
+    let app = App::draft(Log::Kafka, "harness-refusal").topic("in", 1).topic("out", 1).ready();
+    let (_turn, listen, advertised) = broker::proxied();
+    let proxy = Proxy::start(advertised, listen);
+    proxy.refuse(&app.topic("in"));
+    let refused = kafka::try_produce(&proxy.address(), &app.topic("in"), &Rec::new("a", "1"), secs(2));
+    assert!(refused.is_err_and(|error| error.contains("timed out")), "the client tries again until it gives up");
+    assert_eq!(kafka::try_produce(&proxy.address(), &app.topic("out"), &Rec::new("a", "1"), secs(10)), Ok(()));
+    proxy.heal();
+    assert_eq!(kafka::try_produce(&proxy.address(), &app.topic("in"), &Rec::new("a", "2"), secs(10)), Ok(()));
+    let found: Vec<String> = app.read("in").iter().map(Rec::value_text).collect();
+    assert_eq!(found, ["2"]);
+}
