@@ -1,5 +1,7 @@
-//! What the boundary costs: a keyed count in batches of 512, 12-byte keys, 100-byte values, state in a hash map, from built columns
+//! What the boundary costs. `count`: a keyed count in batches of 512, 12-byte keys, 100-byte values, state in a hash map, from built columns
 //! to checked progress. The plugin `count` beside the same guest without SDK (`count-by-hand`) and the same in native Rust.
+//!
+//! `instance`: a call of one record on the instance that is kept, on a fresh one, and after a trap (which costs a fresh one).
 //!
 //! Components come from the folder `PELTON_PLUGINS` (default: `bin/plugins` of the workspace); one that is missing is skipped.
 //! The throughput line is records: its inverse is the cost of one.
@@ -15,7 +17,7 @@ use pelton::config::Limits;
 use pelton::model::manifest::Context;
 use pelton::model::state::{ScanRange, StateView};
 use pelton::model::{Batch, Column, Fault, HeadersRef, Progress, RecordRef};
-use pelton::plugin::{Component, Engine, Guest, GuestLine, GuestLog};
+use pelton::plugin::{CallFault, Component, Engine, Guest, GuestLine, GuestLog};
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -38,19 +40,58 @@ fn boundary(c: &mut Criterion) {
     group.throughput(Throughput::Elements(RECORDS as u64));
     let engine = Engine::new(None).expect("the engine starts");
     for name in ["count", "count-by-hand", "echo"] {
-        let path = plugins().join(name).with_extension("wasm");
-        match engine.load(&path) {
-            Ok(component) => {
-                let mut guest = guest(component);
-                let mut batch = Some(batch());
-                group.bench_function(name, |b| b.iter(|| call(&mut guest, &mut batch)));
-            }
-            Err(fault) => eprintln!("{name} is skipped: {fault}"),
+        if let Some(mut guest) = load(&engine, name) {
+            let mut batch = Some(batch());
+            group.bench_function(name, |b| b.iter(|| call(&mut guest, &mut batch)));
         }
     }
     let (mut state, batch) = (Map::full(), batch());
     group.bench_function("native", |b| b.iter(|| native(&mut state, black_box(&batch))));
     group.finish();
+}
+
+fn instance(c: &mut Criterion) {
+    let mut group = c.benchmark_group("instance");
+    let engine = Engine::new(None).expect("the engine starts");
+    for name in ["echo", "count"] {
+        let Some(mut guest) = load(&engine, name) else { continue };
+        let mut batch = Some(one("ok"));
+        group.bench_function(format!("{name} kept"), |b| b.iter(|| call(&mut guest, &mut batch)));
+        group.bench_function(format!("{name} fresh"), |b| {
+            b.iter(|| {
+                guest.reset();
+                call(&mut guest, &mut batch)
+            });
+        });
+    }
+    if let Some(mut guest) = load(&engine, "bad") {
+        let (mut bad, mut good) = (Some(one("trap")), Some(one("ok")));
+        group.bench_function("bad traps", |b| b.iter(|| try_call(&mut guest, &mut bad).expect_err("it traps")));
+        group.bench_function("bad traps, then one is good", |b| {
+            b.iter(|| {
+                try_call(&mut guest, &mut bad).expect_err("it traps");
+                call(&mut guest, &mut good)
+            });
+        });
+    }
+    group.finish();
+}
+
+fn load(engine: &Engine, name: &str) -> Option<Guest> {
+    match engine.load(&plugins().join(name).with_extension("wasm")) {
+        Ok(component) => Some(guest(component)),
+        Err(fault) => {
+            eprintln!("{name} is skipped: {fault}");
+            None
+        }
+    }
+}
+
+fn one(value: &str) -> Batch {
+    let mut batch = Batch { now: 1, ..Batch::default() };
+    let (key, value) = (Some(&b"key-00000001"[..]), Some(value.as_bytes()));
+    batch.push(1, RecordRef { key, value, headers: HeadersRef::default(), timestamp: 1 });
+    batch
 }
 
 fn plugins() -> PathBuf {
@@ -59,6 +100,10 @@ fn plugins() -> PathBuf {
 }
 
 fn call(guest: &mut Guest, batch: &mut Option<Batch>) -> Progress {
+    try_call(guest, batch).expect("the call succeeds")
+}
+
+fn try_call(guest: &mut Guest, batch: &mut Option<Batch>) -> Result<Progress, CallFault> {
     let mut call = guest.call(batch.take().expect("the batch came back"), Duration::ZERO);
     let outcome = loop {
         if let Some(outcome) = call.poll(Duration::ZERO) {
@@ -66,7 +111,7 @@ fn call(guest: &mut Guest, batch: &mut Option<Batch>) -> Progress {
         }
     };
     *batch = Some(outcome.batch);
-    outcome.result.expect("the call succeeds")
+    outcome.result
 }
 
 fn native(state: &mut Map, batch: &Batch) -> Progress {
@@ -147,7 +192,7 @@ impl GuestLog for Silence {
     fn suppressed(&self, _: u64) {}
 }
 
-criterion_group!(benches, boundary);
+criterion_group!(benches, boundary, instance);
 criterion_main!(benches);
 
 /// The crate's folder as cargo says it when it runs this: what was compiled may come from another clone that shares the target folder.

@@ -5,6 +5,7 @@ use pelton_bindings_transform::pelton::plugin::types::{Batch, Effects, Ending, P
 use crate::context::Context;
 use crate::declaration::Input;
 use crate::emit::EmitLog;
+use crate::entropy;
 use crate::error::{Error, Outcome, Verdict};
 use crate::host::Host;
 use crate::record::{Record, Records};
@@ -39,6 +40,7 @@ impl Core {
 
     /// Starts a call.
     pub(crate) fn begin(&mut self, batch: &Batch) {
+        entropy::begin(batch);
         self.emits.begin(batch);
         self.state.begin();
     }
@@ -67,6 +69,7 @@ impl Core {
         let mut entry = 0;
         let mut ending = Ending::Complete;
         for record in Records::new(batch, self.input(batch)) {
+            entropy::at(record.offset());
             let mark = self.emits.len();
             let outcome =
                 process(&record, &mut Context { core: self, host, batch, entry, key: record.key(), random: None });

@@ -44,6 +44,12 @@ impl<'a> Context<'a> {
         self.batch.now
     }
 
+    /// How often this record was handled before and asked for a retry: 0 the first time. The host keeps the count, also over a restart.
+    pub fn attempt(&self) -> u32 {
+        // Only the batch's first entry can have been tried before: a retry ends its call, and the next one begins with it.
+        if self.entry == 0 { self.batch.attempt } else { 0 }
+    }
+
     /// An id that no other record of this application and processor gets, and that this record gets again whenever it is
     /// handled. `n` tells the ids of one record apart.
     pub fn id(&self, n: u32) -> Id {

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::call::{Core, Names};
 use crate::column;
 use crate::declaration::{Declaration, Input, Scope};
+use crate::entropy;
 use crate::error::{Error, chain};
 use crate::host::{Host, NoState, ScanRequest};
 use crate::plugin::{Aggregate, Transform};
@@ -128,7 +129,8 @@ macro_rules! world_types {
         }
 
         fn setup(context: Context) -> Setup {
-            let Context { application, processor, inputs, outputs, stores, settings, .. } = context;
+            let Context { application, processor, partition, inputs, outputs, stores, settings, .. } = context;
+            entropy::settle(&application, &processor, &inputs, partition);
             Setup { application, processor, inputs, outputs, stores, settings }
         }
     };
@@ -148,9 +150,9 @@ pub mod transform {
 
     pub fn init<T: Transform<S>, S: DeserializeOwned>(slot: &Slot<T>, context: Context) -> Result<(), String> {
         report_panics();
+        let setup = setup(context);
         let mut declaration = Declaration::default();
         let mut plugin = T::declare(&mut declaration);
-        let setup = setup(context);
         plugin.configure(settings(&setup.settings)?).map_err(|error| error.message().to_owned())?;
         slot.replace(Some(Runtime { plugin, core: bind(&declaration, setup)? }));
         Ok(())
@@ -178,9 +180,9 @@ pub mod aggregate {
 
     pub fn init<T: Aggregate<S>, S: DeserializeOwned>(slot: &Slot<T>, context: Context) -> Result<(), String> {
         report_panics();
+        let setup = setup(context);
         let mut declaration = StatefulDeclaration::default();
         let mut plugin = T::declare(&mut declaration);
-        let setup = setup(context);
         plugin.configure(settings(&setup.settings)?).map_err(|error| error.message().to_owned())?;
         slot.replace(Some(Runtime { plugin, core: bind(&declaration, setup)? }));
         Ok(())

@@ -1,7 +1,7 @@
 //! Ids and random numbers that a replay repeats: functions of where the record comes from and of nothing else.
 //!
 //! The bytes that are hashed are `application, processor, topic` (each with its length as four big-endian bytes before
-//! it), `partition` (4 bytes), `offset` (8), a domain byte (0: id, 1: random) and `n` (4). An SDK in another language that hashes
+//! it), `partition` (4 bytes), `offset` (8), a domain byte (0: id, 1: random, 2: entropy) and `n` (4). An SDK in another language that hashes
 //! the same gets the same ids.
 
 use std::fmt;
@@ -54,6 +54,11 @@ impl Origin<'_> {
     pub(crate) fn random(&self) -> Random {
         let bytes: [u8; 8] = half(&self.digest(1, 0));
         Random(u64::from_be_bytes(bytes))
+    }
+
+    /// Part `n` of what crates get that ask the platform for randomness: a whole digest, since a UUID wants more than 64 bits.
+    pub(crate) fn entropy(&self, n: u32) -> [u8; 32] {
+        self.digest(2, n)
     }
 
     fn digest(&self, domain: u8, n: u32) -> [u8; 32] {

@@ -16,6 +16,8 @@ mod context;
 mod declaration;
 /// Emits of a call, and the builder of one emit.
 mod emit;
+/// Randomness for crates that ask the platform for it.
+pub mod entropy;
 /// What a record's failure means: reject, retry or stop.
 mod error;
 /// The component's exports, in terms of the rest.

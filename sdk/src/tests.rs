@@ -5,5 +5,7 @@ mod host;
 mod batch;
 mod calls;
 mod codecs;
+mod columns;
+mod entropy;
 mod ids;
 mod scans;

@@ -102,7 +102,7 @@ pub(super) struct BuildArgs {
     /// Where NAME.wasm goes; default: the crate's folder.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keep line tables.
+    /// Keep line tables, so that the stack of a trap names file and line of each function; five times the size.
     #[arg(long)]
     pub lines: bool,
     /// Install a missing compiler target, where that needs no questions.

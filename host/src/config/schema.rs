@@ -390,7 +390,7 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Size { min: "64KiB", max: "4GiB" },
         fallback: Fallback::Value("4MiB"),
         example: "\"4MiB\"",
-        meaning: "An instance with more linear memory than this after a call is replaced: linear memory never shrinks.",
+        meaning: "An instance with more linear memory than this after a call, and more than it began with, is replaced: linear memory never shrinks.",
         trade_off: "A large one keeps memory; a small one instantiates and calls `init` again and again.",
     },
     Setting {
@@ -430,7 +430,7 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Integer { min: 1, max: 100_000_000 },
         fallback: Fallback::Value("100000"),
         example: "100000",
-        meaning: "Most outputs of one call.",
+        meaning: "Most outputs of one call, and most state writes of one call.",
         trade_off: "",
     },
     Setting {

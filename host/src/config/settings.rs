@@ -100,7 +100,7 @@ pub enum Start {
 pub struct Limits {
     /// Linear memory, bytes.
     pub memory: u64,
-    /// An instance with more linear memory than this after a call is replaced.
+    /// An instance with more linear memory than this after a call, and than it began with, is replaced.
     pub memory_keep: u64,
     /// Deadline of one call, whatever its size.
     pub record_deadline: Duration,
@@ -110,7 +110,7 @@ pub struct Limits {
     pub batch_records: usize,
     /// Most bytes of a batch; a larger record goes alone.
     pub batch_bytes: usize,
-    /// Most emits of one call.
+    /// Most emits of one call, and most state writes.
     pub emits: usize,
     /// Most bytes that a call may return (emits, writes and rejections together), and that one host call may carry.
     pub output_bytes: u64,

@@ -145,7 +145,7 @@ pub fn counted_as(code: &str) -> &'static str {
 }
 
 /// The codes of a dead letter that are the host's or the SDK's.
-const OURS: [&str; 20] = [
+const OURS: [&str; 21] = [
     "null-key",
     "trap",
     "panic",
@@ -156,6 +156,7 @@ const OURS: [&str; 20] = [
     "limit-stack",
     "limit-output",
     "limit-emits",
+    "limit-writes",
     "output-too-large",
     "output-timestamp-refused",
     "output-refused",

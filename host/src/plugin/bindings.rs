@@ -14,6 +14,7 @@ wasmtime::component::bindgen!({
     world: "plugins",
     // What goes in is lowered from borrowed columns; what comes out is lifted into vectors of its own.
     ownership: Borrowing { duplicate_if_necessary: true },
-    imports: { default: trappable },
+    // Asynchronous, so that a host call can yield to its worker (`pace`).
+    imports: { default: async | trappable },
     exports: { default: async },
 });

@@ -1,9 +1,11 @@
 //! One call of a guest, driven by whoever polls it: it runs until the guest ends or an epoch tick makes it yield.
 
 use super::export::Running;
-use super::fault::CallFault;
+use super::fault::{CallFault, short};
 use super::guest::{Slot, Spec};
-use super::host::Data;
+use super::host::{Data, Quota};
+use super::log::{Gate, Level};
+use super::pace::Pace;
 use super::validate::{self, Bounds};
 use super::wasi::{Seed, Wasi};
 use crate::model::manifest::Context;
@@ -63,6 +65,7 @@ impl Call {
     /// record for it.
     pub fn poll(&mut self, now: Duration) -> Option<Outcome> {
         self.spec.gate.set_now(now);
+        self.spec.pulse.polled();
         if self.is_late(now) {
             return self.finish(Err(self.late()));
         }
@@ -104,6 +107,9 @@ impl Call {
     /// Drops the future first: the batch is then this call's alone, and moves out without a copy.
     fn finish(&mut self, result: Result<Progress, CallFault>) -> Option<Outcome> {
         drop(self.future.take()?);
+        if let Err(fault) = &result {
+            tell(fault, &self.spec.gate);
+        }
         let batch = Arc::unwrap_or_clone(std::mem::take(&mut self.batch));
         Some(Outcome { batch, result })
     }
@@ -120,7 +126,7 @@ async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<Atomi
     running.store.data_mut().wasi.enter(&batch);
     let lifted = running.apply(&batch).await.map_err(|error| CallFault::of(&error, running.store.data_mut()))?;
     let progress = validate::progress(lifted, &bounds(&spec, &batch))?;
-    if running.store.data().meter.memory() <= spec.limits.memory_keep {
+    if running.store.data().meter.memory() <= spec.limits.memory_keep.max(running.at_start) {
         slot.keep(running);
     }
     Ok(progress)
@@ -135,17 +141,22 @@ async fn start(spec: &Spec) -> Result<Running, CallFault> {
     let instance = linked.instantiate(&mut store).await.map_err(|error| not_started(&error, store.data_mut()))?;
     let mut running = linked.bind(store, &instance).map_err(|error| CallFault::Init(format!("{error:#}")))?;
     match running.init(&spec.context).await {
-        Ok(Ok(())) => Ok(running),
-        Ok(Err(refusal)) => Err(CallFault::Init(refusal)),
+        Ok(Ok(())) => {
+            running.at_start = running.store.data().meter.memory();
+            Ok(running)
+        }
+        Ok(Err(refusal)) => Err(CallFault::Init(short(refusal))),
         Err(error) => Err(not_started(&error, running.store.data_mut())),
     }
 }
 
 fn data(spec: &Spec) -> Data {
     let Context { application, processor, partition, stores, .. } = &spec.context;
-    let mut data = Data::new(spec.limits.memory, spec.limits.output_bytes, Some(spec.gate.clone()));
+    let (limits, stack_bytes) = (&spec.limits, spec.component.linked.given().stack_bytes);
+    let quota = Quota { memory: limits.memory, output_bytes: limits.output_bytes, stack_bytes };
+    let mut data = Data::new(quota, Pace::Polled(spec.pulse.clone()));
     data.wasi = Wasi::new(Seed::new(application, processor, *partition));
-    data.with_state(spec.state.clone(), stores.len())
+    data.with_log(spec.gate.clone()).with_state(spec.state.clone(), stores.len())
 }
 
 /// What happens before the batch goes in says nothing about its records.
@@ -156,12 +167,24 @@ fn not_started(error: &wasmtime::Error, data: &mut Data) -> CallFault {
     }
 }
 
+/// Says in the task's log what the guest did, as one of its own lines: at most so many a second, and marked when it is said again.
+fn tell(fault: &CallFault, gate: &Gate) {
+    if !fault.blames_a_record() {
+        return;
+    }
+    let mut fields = vec![("code".to_owned(), fault.code().to_owned())];
+    if !fault.stack().is_empty() {
+        fields.push(("stack".to_owned(), fault.stack().join(" < ")));
+    }
+    gate.write(Level::Warn, fault.to_string(), fields);
+}
+
 fn bounds(spec: &Spec, batch: &Batch) -> Bounds {
     Bounds {
         entries: batch.len() as u32,
         outputs: spec.context.outputs.len() as u32,
         stores: spec.context.stores.len() as u32,
-        emits: spec.limits.emits,
+        effects: spec.limits.emits,
         bytes: spec.limits.output_bytes,
     }
 }

@@ -3,7 +3,8 @@
 use super::bindings::exports::pelton::plugin::lifecycle;
 use super::export::Linked;
 use super::fault::CallFault;
-use super::host::Data;
+use super::host::{Data, Quota};
+use super::pace::Pace;
 use super::world;
 use crate::model::manifest::{Manifest, Scope, StoreSpec, World};
 use crate::model::{Clock, Fault, SystemClock};
@@ -54,7 +55,9 @@ pub(super) fn describe(linked: &Linked, world: World) -> Result<Manifest, Fault>
 }
 
 fn ask(linked: &Linked) -> Result<lifecycle::Manifest, Fault> {
-    let mut store = linked.store(Data::new(DESCRIBE_MEMORY, DESCRIBE_BYTES, None));
+    let (memory, output_bytes, stack_bytes) = (DESCRIBE_MEMORY, DESCRIBE_BYTES, linked.given().stack_bytes);
+    let pace = Pace::Until(SystemClock::default(), DESCRIBE_DEADLINE);
+    let mut store = linked.store(Data::new(Quota { memory, output_bytes, stack_bytes }, pace));
     watch(&mut store, SystemClock::default());
     let instance = finish(linked.instantiate(&mut store)).map_err(|e| failed(&e, store.data_mut()))?;
     let mut running = linked.bind(store, &instance).map_err(|e| world::other_shape(&e))?;

@@ -3,8 +3,10 @@
 use super::bindings::Plugins;
 use super::compiled::Cache;
 use super::component::{self, Component};
-use super::export::Linked;
+use super::export::{Given, Linked};
+use super::fault::FRAMES;
 use super::host::Data;
+use super::pace::Ticks;
 use super::wasi;
 use super::world::{self, Surface};
 use crate::model::{Clock, Fault, SystemClock};
@@ -19,10 +21,10 @@ use wasmtime::{Config, EngineWeak};
 /// holds its worker.
 pub const TICK: Duration = Duration::from_millis(5);
 
-/// Bytes of a guest's stack of calls.
-pub(super) const WASM_STACK: usize = 512 << 10;
-/// The stack that a call runs on: the guest's part, and the rest for host functions and the stores below them.
-const CALL_STACK: usize = 2 << 20;
+/// Bytes of a guest's stack of calls, unless told otherwise.
+pub const GUEST_STACK: u64 = 512 << 10;
+/// What a call's stack has beyond the guest's part: for host functions and the stores below them.
+const HOST_STACK: usize = 1536 << 10;
 
 /// Compiles and runs plugins. One per process; cheap to clone.
 #[derive(Clone)]
@@ -34,6 +36,8 @@ struct Inner {
     engine: wasmtime::Engine,
     linker: Linker<Data>,
     cache: Option<Cache>,
+    ticks: Ticks,
+    stack_bytes: u64,
 }
 
 /// A file that was read and has the first bytes of a component.
@@ -43,26 +47,35 @@ struct Image {
 }
 
 impl Engine {
-    /// An engine that keeps compiled components in the folder `cache`, which only it may write.
+    /// An engine that keeps compiled components in the folder `cache`, which only it may write. Guests have [`GUEST_STACK`].
     ///
     /// Fatal where the folder cannot be used, or the machine cannot run compiled guests.
     pub fn new(cache: Option<&Path>) -> Result<Engine, Fault> {
-        let engine = wasmtime::Engine::new(&config()).map_err(|e| broken(&e))?;
-        let linker = link(&engine).map_err(|e| broken(&e))?;
-        let cache = cache.map(|dir| Cache::open(dir, &engine)).transpose()?;
-        Ok(Engine { inner: Arc::new(Inner { engine, linker, cache }) })
+        Engine::with_stack(cache, GUEST_STACK)
     }
 
-    /// Makes every running guest yield at its next loop or call. Someone must do so about every [`TICK`] while calls are polled:
+    /// [`Engine::new`] with stacks of `stack_bytes` for guests: how deep their calls may go. Each running call has one.
+    pub fn with_stack(cache: Option<&Path>, stack_bytes: u64) -> Result<Engine, Fault> {
+        let engine = wasmtime::Engine::new(&config(stack_bytes)).map_err(|e| broken(&e))?;
+        let linker = link(&engine).map_err(|e| broken(&e))?;
+        let cache = cache.map(|dir| Cache::open(dir, &engine)).transpose()?;
+        Ok(Engine { inner: Arc::new(Inner { engine, linker, cache, ticks: Ticks::default(), stack_bytes }) })
+    }
+
+    /// Makes every running guest yield at its next loop, call or host call. Someone must do so about every [`TICK`] while calls are polled:
     /// without ticks an endless loop is endless.
     pub fn tick(&self) {
+        self.inner.ticks.advance();
         self.inner.engine.increment_epoch();
     }
 
     /// [`Engine::tick`] as a function that does not keep the engine: false once the engine is gone.
     pub fn ticker(&self) -> impl Fn() -> bool + Send + Sync + use<> {
-        let weak: EngineWeak = self.inner.engine.weak();
-        move || weak.upgrade().inspect(wasmtime::Engine::increment_epoch).is_some()
+        let (weak, ticks): (EngineWeak, Ticks) = (self.inner.engine.weak(), self.inner.ticks.clone());
+        move || {
+            ticks.advance();
+            weak.upgrade().inspect(wasmtime::Engine::increment_epoch).is_some()
+        }
     }
 
     /// Reads, compiles (or takes from the cache), checks and links the component in a file, and asks it to describe itself.
@@ -85,7 +98,8 @@ impl Engine {
         let surface = self.surface(&compiled);
         let world = world::of(&surface)?;
         let linked = self.link(&compiled).map_err(|e| world::unlinkable(&format!("{e:#}")))?;
-        let linked = Linked::new(linked, world).map_err(|e| world::other_shape(&e))?;
+        let given = Given { ticks: self.inner.ticks.clone(), stack_bytes: self.inner.stack_bytes };
+        let linked = Linked::new(linked, world, given).map_err(|e| world::other_shape(&e))?;
         let manifest = component::describe(&linked, world)?;
         let (digest, size) = (image.digest.clone(), image.bytes.len() as u64);
         Ok(Component {
@@ -115,7 +129,7 @@ impl Engine {
 
     fn link(&self, component: &wasmtime::component::Component) -> wasmtime::Result<InstancePre<Data>> {
         let mut linker = self.inner.linker.clone();
-        wasi::define(&mut linker, component)?;
+        wasi::add(&mut linker, component)?;
         linker.instantiate_pre(component)
     }
 
@@ -129,12 +143,16 @@ impl Engine {
 }
 
 /// The same code gives the same results everywhere, and any guest can be interrupted. Threads are not even compiled in.
-fn config() -> Config {
+fn config(stack_bytes: u64) -> Config {
+    let stack = usize::try_from(stack_bytes).unwrap_or(usize::MAX);
     let mut config = Config::new();
     config
         .epoch_interruption(true)
-        .max_wasm_stack(WASM_STACK)
-        .async_stack_size(CALL_STACK)
+        .max_wasm_stack(stack)
+        .async_stack_size(stack.saturating_add(HOST_STACK))
+        .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(FRAMES))
+        // File and line of each frame, for components that keep their line tables (`pelton build --lines`).
+        .wasm_backtrace_details(wasmtime::WasmBacktraceDetails::Enable)
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)
         // Its bookkeeping costs every call, and no world of ours has an asynchronous function.

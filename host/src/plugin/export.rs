@@ -3,16 +3,29 @@
 use super::bindings::exports::pelton::plugin::{aggregate, lifecycle, transform};
 use super::bindings::pelton::plugin::types::{Batch, ColumnParam, HeadersParam, Progress};
 use super::host::Data;
+use super::pace::Ticks;
 use crate::model;
 use crate::model::manifest::{Context, World};
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
 
+/// Most handles of host resources that an instance holds at a time. They lie in the host's memory, so no other limit counts them.
+const HANDLES: usize = 10_000;
+
 /// A component that is linked: what remains is to instantiate it.
 pub(super) struct Linked {
     pre: InstancePre<Data>,
+    given: Given,
     lifecycle: lifecycle::GuestIndices,
     apply: ApplyIndices,
+}
+
+/// What every instance gets from its engine.
+#[derive(Clone)]
+pub(super) struct Given {
+    pub(super) ticks: Ticks,
+    /// Bytes of a guest's stack.
+    pub(super) stack_bytes: u64,
 }
 
 enum ApplyIndices {
@@ -23,6 +36,8 @@ enum ApplyIndices {
 /// One instance with its memory, and the function that takes batches.
 pub(super) struct Running {
     pub(super) store: Store<Data>,
+    /// Bytes of linear memory that a fresh instance has, once it was initialised: a new one would have no less.
+    pub(super) at_start: u64,
     lifecycle: lifecycle::Guest,
     apply: Apply,
 }
@@ -33,21 +48,26 @@ enum Apply {
 }
 
 impl Linked {
-    pub(super) fn new(pre: InstancePre<Data>, world: World) -> wasmtime::Result<Linked> {
+    pub(super) fn new(pre: InstancePre<Data>, world: World, given: Given) -> wasmtime::Result<Linked> {
         let lifecycle = lifecycle::GuestIndices::new(&pre)?;
         let apply = match world {
             World::Transform => ApplyIndices::Transform(transform::GuestIndices::new(&pre)?),
             World::Aggregate => ApplyIndices::Aggregate(aggregate::GuestIndices::new(&pre)?),
         };
-        Ok(Linked { pre, lifecycle, apply })
+        Ok(Linked { pre, given, lifecycle, apply })
+    }
+
+    pub(super) fn given(&self) -> &Given {
+        &self.given
     }
 
     /// A store for `data` with its limits in place. How epochs end or suspend its guest is the caller's.
     pub(super) fn store(&self, data: Data) -> Store<Data> {
-        let output_bytes = usize::try_from(data.output_bytes).unwrap_or(usize::MAX);
+        let output_bytes = usize::try_from(data.quota.output_bytes).unwrap_or(usize::MAX);
         let mut store = Store::new(self.pre.engine(), data);
         store.limiter(|data| &mut data.meter);
         store.set_hostcall_fuel(output_bytes);
+        store.set_max_component_handles(HANDLES);
         store
     }
 
@@ -62,7 +82,7 @@ impl Linked {
             ApplyIndices::Transform(indices) => Apply::Transform(indices.load(&mut store, instance)?),
             ApplyIndices::Aggregate(indices) => Apply::Aggregate(indices.load(&mut store, instance)?),
         };
-        Ok(Running { store, lifecycle, apply })
+        Ok(Running { store, at_start: 0, lifecycle, apply })
     }
 }
 
@@ -111,6 +131,7 @@ fn lower(batch: &model::Batch) -> Batch<'_> {
             values: column(&batch.headers.values),
         },
         now: batch.now,
+        attempt: batch.attempt,
     }
 }
 

@@ -8,16 +8,18 @@ use std::fmt;
 use wasmtime::{Trap, WasmBacktrace};
 
 /// Most frames of a stack that a fault carries.
-const FRAMES: usize = 32;
-/// Longest frame, in bytes.
+pub(super) const FRAMES: usize = 32;
+/// Longest function, and longest place, of a frame in bytes.
 const FRAME_BYTES: usize = 256;
+/// Longest text of a guest's or of the engine's that a fault carries, in bytes.
+const TEXT_BYTES: usize = 4 << 10;
 
 /// Why a call gave no progress. Its instance is gone; the next call gets a fresh one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallFault {
     Trap {
         message: String,
-        /// Innermost first: `module!function`.
+        /// Innermost first: `module!function`, or `function (file:line:column)` where the component keeps its line tables.
         stack: Vec<String>,
     },
     /// A trap that the guest announced, with its own words and place.
@@ -62,7 +64,7 @@ impl CallFault {
 
     /// Whether a smaller batch may go through: it was the amount that broke the call.
     pub fn is_size(&self) -> bool {
-        matches!(self, CallFault::Limit { limit: Limit::Memory | Limit::Output | Limit::Emits, .. })
+        matches!(self, CallFault::Limit { limit: Limit::Memory | Limit::Output | Limit::Emits | Limit::Writes, .. })
     }
 
     /// Innermost first; empty where the guest was not running.
@@ -107,9 +109,15 @@ impl CallFault {
             (Some(_), Some((message, location))) => CallFault::Panic { message, location, stack },
             (Some(trap), None) => CallFault::Trap { message: plain(*trap), stack },
             // Every other error comes from reading what the guest handed over: a bad address, a bad string, a bad case.
-            (None, _) => CallFault::Malformed(error.root_cause().to_string()),
+            (None, _) => CallFault::Malformed(short(error.root_cause().to_string())),
         }
     }
+}
+
+/// Cuts a text that the guest may have chosen.
+pub(super) fn short(mut text: String) -> String {
+    cut(&mut text, TEXT_BYTES);
+    text
 }
 
 /// A trap's own words, without "wasm trap: " before them.
@@ -123,10 +131,10 @@ fn breach(error: &wasmtime::Error, data: &Data) -> Option<Breach> {
         return Some(*breach);
     }
     if matches!(error.downcast_ref::<Trap>(), Some(Trap::StackOverflow)) {
-        let bound = super::engine::WASM_STACK as u64;
+        let bound = data.quota.stack_bytes;
         return Some(Breach { limit: Limit::Stack, asked: bound, bound });
     }
-    is_too_much_output(error).then_some(Breach { limit: Limit::Output, asked: 0, bound: data.output_bytes })
+    is_too_much_output(error).then_some(Breach { limit: Limit::Output, asked: 0, bound: data.quota.output_bytes })
 }
 
 /// The one error that has no public type in wasmtime 48 (`HostcallFuelExhausted`): told by its text. The test
@@ -138,12 +146,33 @@ fn is_too_much_output(error: &wasmtime::Error) -> bool {
 fn stack(error: &wasmtime::Error) -> Vec<String> {
     let Some(trace) = error.downcast_ref::<WasmBacktrace>() else { return Vec::new() };
     // The frames' own names are mangled; only the whole trace's text has them readable. Its first line is a title.
-    trace.to_string().lines().skip(1).take(FRAMES).map(frame).collect()
+    frames(trace.to_string().lines().skip(1))
+}
+
+/// One frame per function. Where the component has line tables a function's place follows on a line of its own, and functions that
+/// were inlined follow without a number.
+fn frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut frames: Vec<String> = Vec::new();
+    for line in lines {
+        match line.trim_start().strip_prefix("at ") {
+            Some(place) => frames.last_mut().into_iter().for_each(|frame| add_place(frame, place)),
+            None if frames.len() == FRAMES => break,
+            None => frames.push(frame(line)),
+        }
+    }
+    frames
+}
+
+fn add_place(frame: &mut String, place: &str) {
+    let mut place = place.to_owned();
+    cut(&mut place, FRAME_BYTES);
+    frame.push_str(&format!(" ({place})"));
 }
 
 /// `   3:   0x1f2 - module!crate[4e7f5002c0a51c87]::function` without number, address and crate hashes.
 fn frame(line: &str) -> String {
-    let name = line.split_once(" - ").map_or(line, |(_, name)| name).trim();
+    let line = line.trim_start();
+    let name = line.strip_prefix("- ").or_else(|| line.split_once(" - ").map(|(_, name)| name)).unwrap_or(line).trim();
     let mut parts = name.split('[');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -187,5 +216,14 @@ mod tests {
         assert_eq!(frame(line), "bad.wasm!<bad::Bad as sdk::Transform>::process");
         assert_eq!(frame("  1: m!f::<[u8; 4]>"), "1: m!f::<[u8; 4]>");
         assert_eq!(frame("  1:  0x1 - m!f::<[u8]>[0]"), "m!f::<[u8]>[0]");
+    }
+
+    #[test]
+    fn places_join_their_functions_and_what_was_inlined_is_a_frame() {
+        let text = "    0:   0x1f2 - core::hint::black_box\n                    at /lib/hint.rs:3:5\n                - bad::spin\n                    at src/lib.rs:7\n    1:    0x9 - bad.wasm!apply";
+        let expected = ["core::hint::black_box (/lib/hint.rs:3:5)", "bad::spin (src/lib.rs:7)", "bad.wasm!apply"];
+        assert_eq!(frames(text.lines()), expected);
+        let deep = "  1: 0x9 - m!f\n      at a.rs:1\n".repeat(FRAMES + 9);
+        assert_eq!(frames(deep.lines()), vec!["m!f (a.rs:1)"; FRAMES]);
     }
 }

@@ -5,6 +5,7 @@ use super::component::Component;
 use super::export::Running;
 use super::host::SharedState;
 use super::log::{Gate, GuestLog};
+use super::pace::Pulse;
 use crate::config::Limits;
 use crate::model::Batch;
 use crate::model::manifest::Context;
@@ -24,6 +25,7 @@ pub(super) struct Spec {
     pub(super) limits: Limits,
     pub(super) state: Option<SharedState>,
     pub(super) gate: Arc<Gate>,
+    pub(super) pulse: Arc<Pulse>,
 }
 
 /// Where a call leaves its instance for the next one. A call that fails leaves nothing.
@@ -42,7 +44,8 @@ impl Guest {
         log: Arc<dyn GuestLog>,
     ) -> Guest {
         let gate = Arc::new(Gate::new(log, limits.log_lines));
-        Guest { spec: Arc::new(Spec { component, context, limits, state, gate }), slot: Slot::default() }
+        let pulse = Arc::new(Pulse::new(component.linked.given().ticks.clone()));
+        Guest { spec: Arc::new(Spec { component, context, limits, state, gate, pulse }), slot: Slot::default() }
     }
 
     pub fn component(&self) -> &Arc<Component> {

@@ -1,8 +1,9 @@
 //! The host's side of a running instance: what its imports see, and what they leave behind.
 
 use super::bindings::pelton::plugin::{diagnostics, log, state, types};
-use super::limits::Meter;
+use super::limits::{Breach, Limit, Meter};
 use super::log::{Gate, Level, cut};
+use super::pace::Pace;
 use super::wasi::Wasi;
 use crate::model::state::{ScanRange, StateView};
 use crate::model::{Column, Fault};
@@ -11,6 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Longest message and place of a panic, in bytes.
 const PANIC_BYTES: usize = 4 << 10;
+/// Keys of the first part of a look-up: nothing is known of its values yet.
+const FIRST_PART: usize = 32;
+/// Most keys of a later part, and about how many bytes of values it brings.
+const PART_KEYS: usize = 1024;
+const PART_BYTES: usize = 1 << 20;
+/// A page of a scan ends here at the latest: some milliseconds of work.
+const PAGE_ENTRIES: u32 = 4096;
+const PAGE_BYTES: u32 = 1 << 20;
 
 /// A task's state, shared between the task and the guest that runs for it.
 pub(super) type SharedState = Arc<Mutex<dyn StateView>>;
@@ -18,14 +27,26 @@ pub(super) type SharedState = Arc<Mutex<dyn StateView>>;
 /// What belongs to one instance.
 pub(super) struct Data {
     pub(super) meter: Meter,
-    /// Most bytes of one result or host call.
-    pub(super) output_bytes: u64,
+    pub(super) quota: Quota,
+    /// How its host calls give way.
+    pub(super) pace: Pace,
     /// The task's stores, by number; none while a plugin is only asked to describe itself.
     stores: u32,
     state: Option<SharedState>,
     log: Option<Arc<Gate>>,
     panicked: Option<(String, String)>,
     pub(super) wasi: Wasi,
+}
+
+/// What an instance may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quota {
+    /// Bytes of linear memory.
+    pub(super) memory: u64,
+    /// Most bytes of one result or host call.
+    pub(super) output_bytes: u64,
+    /// Bytes of the stack.
+    pub(super) stack_bytes: u64,
 }
 
 /// Why a host call ends the guest's call.
@@ -38,9 +59,14 @@ pub(super) enum Refusal {
 }
 
 impl Data {
-    pub(super) fn new(memory: u64, output_bytes: u64, log: Option<Arc<Gate>>) -> Self {
-        let wasi = Wasi::default();
-        Data { meter: Meter::new(memory), output_bytes, stores: 0, state: None, log, panicked: None, wasi }
+    pub(super) fn new(quota: Quota, pace: Pace) -> Self {
+        let (meter, wasi) = (Meter::new(quota.memory), Wasi::default());
+        Data { meter, quota, pace, stores: 0, state: None, log: None, panicked: None, wasi }
+    }
+
+    pub(super) fn with_log(mut self, log: Arc<Gate>) -> Self {
+        self.log = Some(log);
+        self
     }
 
     pub(super) fn with_state(mut self, state: Option<SharedState>, stores: usize) -> Self {
@@ -61,6 +87,27 @@ impl Data {
         self.panicked.take()
     }
 
+    /// The values of `keys`, part by part: no part takes long, and what is too much is refused before all of it is there.
+    async fn look_up(&self, store: u32, keys: &Column) -> wasmtime::Result<Column> {
+        let mut rest = keys.iter();
+        let (mut values, mut done) = (Column::default(), 0);
+        loop {
+            self.pace.breathe().await?;
+            let next: Column = rest.take_view(part(done, values.bytes.len())).iter().collect();
+            let found = self.ask(store, |state| state.get_many(store, &next))?;
+            values.bytes.extend_from_slice(&found.bytes);
+            values.lengths.extend_from_slice(&found.lengths);
+            done += next.len();
+            let (asked, bound) = (values.bytes.len() as u64, self.quota.output_bytes);
+            if asked > bound {
+                return Err(Breach { limit: Limit::Output, asked, bound }.into());
+            }
+            if done >= keys.len() {
+                return Ok(values);
+            }
+        }
+    }
+
     /// Runs `ask` on the task's state, once `store` is known to exist.
     fn ask<T>(&self, store: u32, ask: impl FnOnce(&mut dyn StateView) -> Result<T, Fault>) -> Result<T, Refusal> {
         if store >= self.stores {
@@ -72,19 +119,27 @@ impl Data {
     }
 }
 
+/// How many keys the next part of a look-up has, after `keys` brought `bytes` of values.
+fn part(keys: usize, bytes: usize) -> usize {
+    match keys {
+        0 => FIRST_PART,
+        _ => (PART_BYTES / (bytes / keys + 1)).clamp(1, PART_KEYS),
+    }
+}
+
 impl types::Host for Data {}
 
 impl state::Host for Data {
-    fn get_many(&mut self, store: u32, keys: state::Column) -> wasmtime::Result<state::Column> {
+    async fn get_many(&mut self, store: u32, keys: state::Column) -> wasmtime::Result<state::Column> {
         let keys = Column { bytes: keys.bytes, lengths: keys.lengths };
         if !keys.check() || keys.lengths.iter().any(|&n| n < 0) {
             return Err(Refusal::Malformed("asked for state by a bad column of keys".to_owned()).into());
         }
-        let values = self.ask(store, |state| state.get_many(store, &keys))?;
+        let values = self.look_up(store, &keys).await?;
         Ok(state::Column { bytes: values.bytes, lengths: values.lengths })
     }
 
-    fn scan(
+    async fn scan(
         &mut self,
         store: u32,
         start: Vec<u8>,
@@ -93,15 +148,22 @@ impl state::Host for Data {
         limit: u32,
         max_bytes: u32,
     ) -> wasmtime::Result<(state::Column, bool)> {
-        let max_bytes = max_bytes.min(u32::try_from(self.output_bytes).unwrap_or(u32::MAX));
-        let range = ScanRange { start, end, reverse, limit, max_bytes };
+        self.pace.breathe().await?;
+        let range =
+            ScanRange { start, end, reverse, limit: limit.min(PAGE_ENTRIES), max_bytes: max_bytes.min(PAGE_BYTES) };
         let (found, more) = self.ask(store, |state| state.scan(store, &range))?;
         Ok((state::Column { bytes: found.bytes, lengths: found.lengths }, more))
     }
 }
 
 impl log::Host for Data {
-    fn write(&mut self, level: log::Level, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
+    async fn write(
+        &mut self,
+        level: log::Level,
+        message: String,
+        fields: Vec<(String, String)>,
+    ) -> wasmtime::Result<()> {
+        self.pace.breathe().await?;
         if let Some(gate) = &self.log {
             gate.write(level.into(), message, fields);
         }
@@ -110,7 +172,8 @@ impl log::Host for Data {
 }
 
 impl diagnostics::Host for Data {
-    fn panicked(&mut self, mut message: String, mut location: String) -> wasmtime::Result<()> {
+    async fn panicked(&mut self, mut message: String, mut location: String) -> wasmtime::Result<()> {
+        self.pace.breathe().await?;
         cut(&mut message, PANIC_BYTES);
         cut(&mut location, PANIC_BYTES);
         self.panicked = Some((message, location));

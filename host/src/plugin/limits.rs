@@ -19,10 +19,12 @@ pub enum Limit {
     Table,
     /// Depth of calls.
     Stack,
-    /// Bytes returned, or handed to one host call (`output_bytes`).
+    /// Bytes returned, or moved by one host call (`output_bytes`).
     Output,
     /// Emits of one call (`emits`).
     Emits,
+    /// State writes of one call (`emits` too).
+    Writes,
 }
 
 /// A limit that was broken.
@@ -50,6 +52,7 @@ impl Limit {
             Limit::Stack => "limit-stack",
             Limit::Output => "limit-output",
             Limit::Emits => "limit-emits",
+            Limit::Writes => "limit-writes",
         }
     }
 }
@@ -105,8 +108,9 @@ impl fmt::Display for Breach {
             Limit::Memory => write!(f, "plugin asked for {asked} bytes of memory, its limit is {bound}"),
             Limit::Table => write!(f, "plugin asked for {asked} table elements, its limit is {bound}"),
             Limit::Stack => write!(f, "plugin called too deep: its stack is {bound} bytes"),
-            Limit::Output => write!(f, "plugin handed over more than its limit of {bound} bytes in one call"),
+            Limit::Output => write!(f, "plugin moved more than its limit of {bound} bytes in one call"),
             Limit::Emits => write!(f, "plugin made {asked} emits in one call, its limit is {bound}"),
+            Limit::Writes => write!(f, "plugin made {asked} state writes in one call, its limit is {bound}"),
         }
     }
 }

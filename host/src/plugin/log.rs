@@ -158,6 +158,7 @@ impl Gate {
 pub(super) fn cut(text: &mut String, bytes: usize) {
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes));
+        text.shrink_to_fit();
     }
 }
 

@@ -13,6 +13,7 @@ mod guest;
 mod host;
 mod limits;
 mod log;
+mod pace;
 #[cfg(test)]
 pub(crate) mod tests;
 mod validate;
@@ -21,7 +22,7 @@ mod world;
 
 pub use call::{Call, Outcome};
 pub use component::Component;
-pub use engine::{Engine, TICK};
+pub use engine::{Engine, GUEST_STACK, TICK};
 pub use fault::CallFault;
 pub use guest::Guest;
 pub use limits::Limit;

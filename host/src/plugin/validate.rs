@@ -3,7 +3,15 @@
 use super::bindings::pelton::plugin::types;
 use super::fault::CallFault;
 use super::limits::{Breach, Limit};
+use super::log::cut;
 use crate::model::{Column, Effects, Emits, Ending, Failure, Headers, Progress, Rejection, Writes};
+
+/// Longest code of a failure, and longest name of a detail, in bytes (`wit/plugin.wit`).
+const NAME_BYTES: usize = 128;
+/// Longest message, and longest value of a detail, in bytes.
+const TEXT_BYTES: usize = 16 << 10;
+/// Most details of a failure.
+const DETAILS: usize = 64;
 
 /// What the progress of one call must fit.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +20,8 @@ pub(super) struct Bounds {
     pub(super) entries: u32,
     pub(super) outputs: u32,
     pub(super) stores: u32,
-    pub(super) emits: usize,
+    /// Most emits, and most state writes.
+    pub(super) effects: usize,
     /// Of everything that the guest returned together.
     pub(super) bytes: u64,
 }
@@ -23,7 +32,8 @@ pub(super) struct Bounds {
 /// the last one holds.
 pub(super) fn progress(from: types::Progress, bounds: &Bounds) -> Result<Progress, CallFault> {
     let progress = Progress::from(from);
-    within(Limit::Emits, progress.effects.emits.len() as u64, bounds.emits as u64)?;
+    within(Limit::Emits, progress.effects.emits.len() as u64, bounds.effects as u64)?;
+    within(Limit::Writes, progress.effects.writes.len() as u64, bounds.effects as u64)?;
     within(Limit::Output, size(&progress), bounds.bytes)?;
     check(&progress, bounds).map_err(CallFault::Malformed)?;
     Ok(progress)
@@ -186,9 +196,20 @@ impl From<types::Rejection> for Rejection {
     }
 }
 
+/// Cuts what is too long to be said of one record.
 impl From<types::Failure> for Failure {
     fn from(from: types::Failure) -> Self {
-        let types::Failure { code, message, retry_after_ms, details } = from;
+        let types::Failure { mut code, mut message, retry_after_ms, mut details } = from;
+        cut(&mut code, NAME_BYTES);
+        cut(&mut message, TEXT_BYTES);
+        if details.len() > DETAILS {
+            details.truncate(DETAILS);
+            details.shrink_to_fit();
+        }
+        for (name, value) in &mut details {
+            cut(name, NAME_BYTES);
+            cut(value, TEXT_BYTES);
+        }
         Failure { code, message, retry_after_ms, details }
     }
 }

@@ -40,7 +40,7 @@ pub struct Plugins {
 impl Plugins {
     /// Loads every plugin. `cache`: the folder of compiled components, made when the first one is put there.
     pub fn load(application: &Application, cache: Option<&Path>) -> Result<Plugins, Fault> {
-        let engine = Engine::new(cache)?;
+        let engine = Engine::with_stack(cache, application.plugin_stack_bytes)?;
         let load = |processor: &Processor| {
             let component = engine.load(&processor.plugin).map_err(|fault| during(processor, fault))?;
             matching::check(processor, &component.manifest).map(|()| component)

@@ -1,13 +1,14 @@
-//! Misbehaves on demand, for tests: the first word of a record's value says how. What it does not know it emits unchanged.
-//!
-//! `ok` · `reject` · `retry` · `stop` · `panic` · `trap` · `loop` (for ever) · `busy MS` (about so long, then as `ok`)
+//! Misbehaves on demand: the first word of a record's value says how (`README.md` beside this crate has the table). What it does not
+//! know it emits unchanged.
 
-use std::hint::black_box;
+mod deeds;
+mod export;
+mod lie;
+mod verb;
 
 use pelton_sdk::prelude::*;
 
-/// Rounds of the busy loop that take about a millisecond: there is no clock in here to ask.
-const ROUNDS_PER_MS: u64 = 4_500_000;
+use verb::Verb;
 
 struct Bad {
     out: Output,
@@ -19,46 +20,49 @@ impl Transform for Bad {
         Self { out: declaration.output("out") }
     }
 
-    #[expect(clippy::panic, reason = "to panic is what a test asks for")]
     fn process(&mut self, record: &Record, ctx: &mut Context) -> Outcome {
-        let mut words = record.value().unwrap_or_default().split(|&byte| byte == b' ');
-        match words.next().unwrap_or_default() {
-            b"reject" => return Err(Error::reject("asked-to-reject", "record asks to be rejected")),
-            b"retry" => return Err(Error::retry("asked-to-retry", "record asks to be tried again")),
-            b"stop" => return Err(Error::stop("asked-to-stop", "record asks to stop the stream")),
-            b"panic" => std::panic::panic_any("record asks for a panic"),
-            b"trap" => trap(),
-            b"loop" => spin(u64::MAX),
-            b"busy" => spin(ROUNDS_PER_MS.saturating_mul(milliseconds(words.next()))),
-            _ => {}
+        let verb = Verb::parse(record.value().unwrap_or_default());
+        match verb {
+            Verb::Reject => return Err(Error::reject("asked-to-reject", "record asks to be rejected")),
+            Verb::Retry => return Err(Error::retry("asked-to-retry", "record asks to be tried again")),
+            Verb::Stop => return Err(Error::stop("asked-to-stop", "record asks to stop the stream")),
+            Verb::Flaky(wanted) => flaky(wanted, u64::from(ctx.attempt()) + 1)?,
+            Verb::Records(count) => return self.many(count, record, ctx),
+            Verb::Bytes(count) => return self.large(count, record, ctx),
+            other => deeds::perform(other),
         }
         ctx.emit(self.out).headers(record.headers()).value(record.value());
         Ok(())
     }
 }
 
-/// The number in the verb's second word; what is none counts as nothing.
-fn milliseconds(word: Option<&[u8]>) -> u64 {
-    word.and_then(|word| std::str::from_utf8(word).ok()?.parse().ok()).unwrap_or(0)
-}
+impl Bad {
+    fn many(&self, count: u64, record: &Record, ctx: &mut Context) -> Outcome {
+        (1..=count).try_for_each(|number| ctx.emit(self.out).headers(record.headers()).text(number))
+    }
 
-/// Burns time in a way that no optimiser sees through.
-fn spin(rounds: u64) {
-    for round in 0..rounds {
-        black_box(round);
+    fn large(&self, bytes: u64, record: &Record, ctx: &mut Context) -> Outcome {
+        let value = vec![b'x'; usize::try_from(bytes).unwrap_or(usize::MAX)];
+        ctx.emit(self.out).headers(record.headers()).value(&value);
+        Ok(())
     }
 }
 
-/// Traps without a panic.
-#[cfg(target_arch = "wasm32")]
-fn trap() {
-    core::arch::wasm32::unreachable()
+/// Fails before the attempt that is wanted; the first one has number 1.
+fn flaky(wanted: u64, attempt: u64) -> Outcome {
+    if attempt >= wanted {
+        return Ok(());
+    }
+    Err(Error::retry("flaky", format!("record works at attempt {wanted}, this is attempt {attempt}")))
 }
 
-/// A native build exists for checks only and is never run.
-#[cfg(not(target_arch = "wasm32"))]
-fn trap() {
-    std::process::abort()
-}
+#[cfg(test)]
+mod tests {
+    use super::flaky;
 
-pelton_sdk::transform!(Bad);
+    #[test]
+    fn flaky_works_from_the_attempt_on_that_is_wanted() {
+        assert!(flaky(0, 1).is_ok() && flaky(1, 1).is_ok() && flaky(3, 3).is_ok());
+        assert_eq!(flaky(3, 2).unwrap_err().code(), "flaky");
+    }
+}

@@ -19,6 +19,9 @@ const PROFILE: &[&str] = &[
     "profile.plugin.incremental=false",
 ];
 
+/// `getrandom` 0.3 and later calls a function that the SDK defines; without this it does not know the target. (0.2 is told by a feature.)
+const RANDOM: &str = "target.wasm32-unknown-unknown.rustflags=[\"--cfg\",\"getrandom_backend=\\\"custom\\\"\"]";
+
 /// Function names stay, so that a trap's backtrace can be read; everything else of the debugger's goes.
 const NAMES: &[&str] = &["profile.plugin.debug=false", "profile.plugin.strip=\"debuginfo\""];
 const LINES: &[&str] = &["profile.plugin.debug=\"line-tables-only\"", "profile.plugin.strip=\"none\""];
@@ -99,7 +102,7 @@ fn command(toolchain: &Toolchain, guest: &Guest, options: &Options) -> Command {
     command.arg("--manifest-path").arg(&guest.manifest);
     command.arg("--target-dir").arg(options.target_dir.clone().unwrap_or_else(default_target_dir));
     let debug = if options.lines { LINES } else { NAMES };
-    command.args(PROFILE.iter().chain(debug).flat_map(|setting| ["--config", setting]));
+    command.args(PROFILE.iter().chain(debug).chain([&RANDOM]).flat_map(|setting| ["--config", setting]));
     command.args(toolchain.build_arguments());
     command
 }

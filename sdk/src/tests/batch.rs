@@ -27,7 +27,7 @@ pub(crate) fn batch(entries: &[Entry<'_>]) -> Batch {
     }
     let offsets = (100..).take(entries.len()).collect();
     let timestamps = vec![-1; entries.len()];
-    Batch { input: 0, partition: 3, offsets, timestamps, keys, values, headers, now: 5000 }
+    Batch { input: 0, partition: 3, offsets, timestamps, keys, values, headers, now: 5000, attempt: 2 }
 }
 
 /// A batch of keys, `-` being null, without values.

@@ -108,6 +108,15 @@ fn retry_and_stop_end_the_call_at_their_entry() {
 }
 
 #[test]
+fn only_the_first_record_can_have_been_tried_before() {
+    let progress = run(&mut core(0, 0), &MemoryHost::default(), &["a", "b"], |_, ctx| {
+        let attempt = ctx.attempt();
+        ctx.emit(OUT).text(attempt)
+    });
+    assert_eq!(emits(&progress), ["0:a=2", "1:b=0"]);
+}
+
+#[test]
 fn a_null_key_at_key_state_is_rejected_and_an_empty_one_is_a_key() {
     let progress = run(&mut core(1, 0), &MemoryHost::default(), &["-", "", "-"], append);
     assert_eq!(rejected(&progress), ["0:null-key", "2:null-key"]);

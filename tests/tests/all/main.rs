@@ -6,6 +6,7 @@ mod crash;
 mod groups;
 mod harness;
 mod kills;
+mod plugins;
 mod records;
 mod restore;
 mod shutdown;

@@ -1,6 +1,6 @@
 //! Calls that go well, calls that go wrong in every way, and that the next one is unharmed.
 
-use super::puppet::{Stage, batch, drive};
+use super::puppet::{Stage, batch, drive, file, puppet_bytes};
 use crate::config::Limits;
 use crate::model::Verdict;
 use crate::plugin::{Call, CallFault, Component, Engine, Guest, Limit};
@@ -83,6 +83,19 @@ fn limits_are_named() {
     assert!(breaks(small(), "m", "limit-memory").is_size());
     assert!(!breaks(small(), "n", "limit-table").is_size());
     assert!(!breaks(small(), "r", "limit-stack").is_size());
+}
+
+#[test]
+fn the_stack_is_as_large_as_it_was_asked_for() {
+    let (_dir, path) = file(&puppet_bytes());
+    for bytes in [64 << 10, 1 << 20] {
+        let engine = Engine::with_stack(None, bytes).unwrap();
+        let component = engine.load(&path).unwrap();
+        let fault = Stage::of((engine, component), Limits::default(), "{}").run("r").unwrap_err();
+        assert_eq!(fault.code(), "limit-stack");
+        assert!(fault.to_string().contains(&format!("{bytes} bytes")), "{fault}");
+        assert_eq!(fault.stack().len(), 32, "the innermost frames only");
+    }
 }
 
 #[test]
@@ -178,6 +191,14 @@ fn memory_above_what_is_kept_costs_the_instance() {
 }
 
 #[test]
+fn a_guest_that_starts_large_is_kept() {
+    let mut stage = Stage::with_settings(Limits::default(), "k");
+    assert_eq!((1..4).map(|_| calls_so_far(&mut stage)).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(stage.run("k").is_ok());
+    assert_eq!(calls_so_far(&mut stage), 1, "what it takes beyond that costs it its place");
+}
+
+#[test]
 fn a_refused_start_blames_no_record() {
     for (settings, words) in [("f", "no thanks"), ("t", "unreachable"), ("l", "init took longer")] {
         let limits = Limits { init_deadline: Duration::from_millis(200), ..Limits::default() };
@@ -194,6 +215,16 @@ fn reruns_mark_their_lines() {
     let call = stage.guest.rerun(batch(&[("k", "w")]), Duration::ZERO);
     assert!(drive(&stage.engine, call).result.is_ok());
     assert_eq!(*stage.heard.0.lock().unwrap(), [("boom".to_owned(), false), ("boom".to_owned(), true)]);
+}
+
+#[test]
+fn a_fault_is_said_once_for_each_time() {
+    let mut stage = Stage::new(Limits::default());
+    assert!(stage.run("p").is_err());
+    let again = stage.guest.rerun(batch(&[("k", "p")]), Duration::ZERO);
+    assert!(drive(&stage.engine, again).result.is_err());
+    let line = "plugin panicked at here:7: boom";
+    assert_eq!(*stage.heard.0.lock().unwrap(), [(line.to_owned(), false), (line.to_owned(), true)]);
 }
 
 #[test]

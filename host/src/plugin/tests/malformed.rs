@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::collections::HashSet;
 
-const BOUNDS: Bounds = Bounds { entries: 4, outputs: 2, stores: 2, emits: 3, bytes: 400 };
+const BOUNDS: Bounds = Bounds { entries: 4, outputs: 2, stores: 2, effects: 3, bytes: 400 };
 
 /// Small numbers, mostly sensible, sometimes at the edges.
 fn index() -> impl Strategy<Value = u32> {
@@ -95,9 +95,9 @@ fn lifted() -> impl Strategy<Value = Lifted> {
 }
 
 /// Every promise of `wit/plugin.wit` about a progress, said again in another way.
-fn holds(progress: &Progress) {
+pub(super) fn holds(progress: &Progress, bounds: &Bounds) {
     let complete = progress.ending == crate::model::Ending::Complete;
-    assert_eq!(complete, progress.done == BOUNDS.entries);
+    assert_eq!(complete, progress.done == bounds.entries);
     let rejected: HashSet<u32> = progress.rejected.iter().map(|rejection| rejection.entry).collect();
     assert_eq!(rejected.len(), progress.rejected.len());
     let (emits, writes) = (&progress.effects.emits, &progress.effects.writes);
@@ -105,12 +105,12 @@ fn holds(progress: &Progress) {
         assert!(*entry < progress.done);
     }
     assert!(emits.entries.iter().chain(&writes.entries).all(|entry| !rejected.contains(entry)));
-    assert!(emits.len() <= BOUNDS.emits && emits.entries.is_sorted());
+    assert!(emits.len() <= bounds.effects && writes.len() <= bounds.effects && emits.entries.is_sorted());
     assert_eq!(emits.iter().count(), emits.len());
-    assert!(emits.iter().all(|emit| emit.output < BOUNDS.outputs));
+    assert!(emits.iter().all(|emit| emit.output < bounds.outputs));
     assert_eq!(emits.iter().map(|emit| emit.record.headers.iter().count()).sum::<usize>(), emits.headers.names.len());
     assert_eq!(writes.iter().count(), writes.len());
-    assert!(writes.iter().all(|write| write.store < BOUNDS.stores));
+    assert!(writes.iter().all(|write| write.store < bounds.stores));
     assert!(writes.keys.iter().all(|key| key.is_some()));
     for column in
         [&emits.keys, &emits.values, &emits.headers.names, &emits.headers.values, &writes.keys, &writes.values]
@@ -130,7 +130,7 @@ proptest! {
     #[test]
     fn what_passes_keeps_every_promise(result in lifted()) {
         if let Ok(progress) = validate::progress(result, &BOUNDS) {
-            holds(&progress);
+            holds(&progress, &BOUNDS);
         }
     }
 }
@@ -182,4 +182,24 @@ fn each_rule_alone_is_enforced() {
     broken(bad, |r| r.rejected = vec![Rejection { entry: 4, failure: failure() }]);
     broken("limit-output", |r| r.effects.emits.values = ColumnResult { bytes: vec![0; 400], lengths: vec![400] });
     broken("limit-emits", |r| r.effects.emits.entries = vec![1; 4]);
+    broken("limit-writes", |r| r.effects.writes.entries = vec![1; 4]);
+}
+
+#[test]
+fn what_is_said_of_a_failure_is_cut() {
+    let long = || "é".repeat(20_000);
+    let failure = Failure {
+        code: long(),
+        message: long(),
+        retry_after_ms: Some(u64::MAX),
+        details: vec![(long(), long()); 65],
+    };
+    let bounds = Bounds { bytes: u64::MAX, ..BOUNDS };
+    let result = Lifted { done: 3, ending: Ending::Retry(failure), ..plain() };
+    let crate::model::Ending::Retry(failure) = validate::progress(result, &bounds).unwrap().ending else {
+        panic!("the ending stays what it is")
+    };
+    assert_eq!((failure.code.len(), failure.message.len(), failure.details.len()), (128, 16 << 10, 64));
+    assert!(failure.details.iter().all(|(name, value)| (name.len(), value.len()) == (128, 16 << 10)));
+    assert_eq!(failure.retry_after_ms, Some(u64::MAX));
 }

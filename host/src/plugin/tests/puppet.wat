@@ -3,6 +3,7 @@
   (import "pelton:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32 i32 i32)))
   (import "pelton:plugin/diagnostics@0.1.0" "panicked" (func $panicked (param i32 i32 i32 i32)))
   (import "pelton:plugin/state@0.1.0" "get-many" (func $get (param i32 i32 i32 i32 i32 i32)))
+  (import "pelton:plugin/state@0.1.0" "scan" (func $scan (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
   ;; IMPORTS
   (memory (export "memory") 1)
   (table $table 1 funcref)
@@ -25,6 +26,18 @@
   (func $boom (unreachable))
   (func $hog (loop $again (drop (memory.grow (i32.const 16))) (br $again)))
   (func $tables (loop $again (drop (table.grow $table (ref.null func) (i32.const 65536))) (br $again)))
+  (func $say (call $log (i32.const 3) (i32.const 163) (i32.const 4) (i32.const 0) (i32.const 0)))
+  (func $chatter (loop $again (call $say) (br $again)))
+  (func $look (call $get (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 3072)))
+  (func $stare (loop $again (call $look) (br $again)))
+  (func $leaf (loop $again
+    (call $scan (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+      (i32.const -1) (i32.const -1) (i32.const 3072))
+    (br $again)))
+  ;; Asks for a million empty keys, whose lengths are fresh zeros.
+  (func $crowd
+    (call $get (i32.const 0) (i32.const 0) (i32.const 0)
+      (i32.mul (memory.grow (i32.const 64)) (i32.const 65536)) (i32.const 1048576) (i32.const 3072)))
   (func $busy (local $n i32)
     (loop $again
       (local.set $n (i32.add (local.get $n) (i32.const 1)))
@@ -52,6 +65,8 @@
     (i32.store (i32.const 3300) (i32.const 0))
     (if (i32.eq (local.get $verb) (i32.const 0x74)) (then (call $boom)))
     (if (i32.eq (local.get $verb) (i32.const 0x6c)) (then (call $spin)))
+    (if (i32.eq (local.get $verb) (i32.const 0x43)) (then (call $chatter)))
+    (if (i32.eq (local.get $verb) (i32.const 0x6b)) (then (drop (memory.grow (i32.const 80)))))
     (if (i32.eq (local.get $verb) (i32.const 0x66)) (then
       (i32.store (i32.const 3300) (i32.const 1))
       (i32.store (i32.const 3304) (i32.const 154))
@@ -88,9 +103,12 @@
     (if (i32.eq (local.get $verb) (i32.const 0x70)) (then
       (call $panicked (i32.const 163) (i32.const 4) (i32.const 167) (i32.const 6))
       (call $boom)))
-    ;; w: one log line
-    (if (i32.eq (local.get $verb) (i32.const 0x77)) (then
-      (call $log (i32.const 3) (i32.const 163) (i32.const 4) (i32.const 0) (i32.const 0))))
+    ;; w: one log line; C: lines for ever; A: look-ups for ever; S: scans for ever; M: a look-up of a million keys
+    (if (i32.eq (local.get $verb) (i32.const 0x77)) (then (call $say)))
+    (if (i32.eq (local.get $verb) (i32.const 0x43)) (then (call $chatter)))
+    (if (i32.eq (local.get $verb) (i32.const 0x41)) (then (call $stare)))
+    (if (i32.eq (local.get $verb) (i32.const 0x53)) (then (call $leaf)))
+    (if (i32.eq (local.get $verb) (i32.const 0x4d)) (then (call $crowd)))
     ;; c: emits how many calls this instance has had
     (if (i32.eq (local.get $verb) (i32.const 0x63)) (then
       (i32.store8 (i32.const 3204) (global.get $calls))
@@ -118,6 +136,11 @@
     (if (i32.eq (local.get $verb) (i32.const 0x73)) (then
       (i32.store8 (i32.const 2208) (i32.const 2))
       (i64.store (i32.const 2216) (i64.const 0x1000000ad))))
+    ;; f: returns what follows in the value, as it is
+    (if (i32.eq (local.get $verb) (i32.const 0x66)) (then
+      (memory.copy (i32.const 2048)
+        (i32.add (i32.load (i32.add (local.get $batch) (i32.const 40))) (i32.const 1))
+        (i32.const 208))))
     ;; VERBS
     (i32.const 2048))
 

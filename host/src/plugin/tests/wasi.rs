@@ -64,10 +64,15 @@ const IMPORTS: &str = r#"
   (data (i32.const 3208) "\20\00\00\00")
 "#;
 
+/// j: waits without end and keeps every pollable; v: prints 64 KiB and a byte.
 /// z: says hello, waits an hour, and emits a random number, the seconds before and after, and the number of directories. i: HTTP. q: exit.
 const VERBS: &str = "
     (if (i32.eq (local.get $verb) (i32.const 0x69)) (then (call $http)))
     (if (i32.eq (local.get $verb) (i32.const 0x71)) (then (call $exit (i32.const 1))))
+    (if (i32.eq (local.get $verb) (i32.const 0x6a)) (then (loop $more (drop (call $wait (i64.const 1))) (br $more))))
+    (if (i32.eq (local.get $verb) (i32.const 0x76)) (then
+      (drop (memory.grow (i32.const 1)))
+      (call $print (call $stdout) (i32.const 0) (i32.const 65537) (i32.const 3300))))
     (if (i32.eq (local.get $verb) (i32.const 0x7a)) (then
       (call $print (call $stdout) (i32.const 3500) (i32.const 10) (i32.const 3300))
       (i64.store (i32.const 3400) (call $random))
@@ -84,12 +89,16 @@ const VERBS: &str = "
 ";
 
 fn stage() -> Stage {
+    stage_with(Limits::default())
+}
+
+fn stage_with(limits: Limits) -> Stage {
     let text = PUPPET.replace(";; IMPORTS", IMPORTS).replace(";; VERBS", VERBS);
     let (_dir, path) = file(&component(&text, &format!("{WIT}{WORLD}{WASI}"), "with-wasi"));
     let engine = Engine::new(None).unwrap();
     let component = engine.load(&path).unwrap();
     assert!(component.imports.contains(&"wasi:clocks/wall-clock@0.2.6".to_owned()));
-    Stage::of((engine, component), Limits::default(), "{}")
+    Stage::of((engine, component), limits, "{}")
 }
 
 /// Random number, seconds before and after the wait, directories.
@@ -119,5 +128,17 @@ fn what_is_not_granted_ends_the_call() {
     let fault = stage.run("i").unwrap_err();
     assert!(fault.to_string().contains("wasi:http/client"), "{fault}");
     assert_eq!(stage.run("q").unwrap_err().code(), "trap");
+    assert!(stage.run("o").is_ok());
+}
+
+#[test]
+fn what_the_host_keeps_for_a_guest_is_bounded() {
+    // Each poll is a tick and 5 ms here, so ten thousand calls take their time.
+    let mut stage = stage_with(Limits { record_deadline: Duration::from_secs(1 << 20), ..Limits::default() });
+    for (verb, words) in [("j", "handle"), ("v", "65537 bytes")] {
+        let fault = stage.run(verb).unwrap_err();
+        assert_eq!(fault.code(), "malformed-result");
+        assert!(fault.to_string().contains(words), "{fault}");
+    }
     assert!(stage.run("o").is_ok());
 }
