@@ -6,12 +6,14 @@ mod ending;
 pub mod health;
 mod idle;
 mod instance;
+pub mod letters;
 mod limits;
 mod opener;
 mod plan;
 mod restores;
 mod signals;
 mod supervisor;
+mod walk;
 mod worker;
 
 pub use ending::Ending;
@@ -19,6 +21,7 @@ pub use health::{Health, Snapshot};
 pub use plan::{Plan, Plugins, Report};
 pub use restores::{RestoreProgress, Restores, ShowRestore};
 pub use supervisor::{RunOptions, run};
+pub use walk::{Stretch, walk};
 
 use crate::config::{Application, LogKind};
 use crate::kafka::Kafka;
