@@ -14,10 +14,13 @@ pub(super) const IDENTITY: u8 = 5;
 
 /// Codes of faults that end a host that was running, where everything else that is fatal was refused before.
 const WHILE_RUNNING: &[&str] = &[
+    "dead-letter-limit",
     "dead-letter-refused",
+    "dead-letter-too-large",
     "no-thread",
     "plugin-init-failed",
     "plugin-stop",
+    "policy-stop",
     "thread-panicked",
     "topic-recreated",
     "worker-stuck",

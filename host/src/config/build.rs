@@ -1,9 +1,12 @@
 //! From the checked tree to [`Application`]. Total: what is missing or does not fit reads as its default or as empty.
 
-use super::properties;
 use super::section::Section;
-use super::settings::{Application, Input, Kafka, Limits, LogKind, Processor, Start, Topic};
+use super::settings::{
+    Application, DeadLetters, Input, Kafka, Limits, LogKind, Ordering, Oversize, Parking, Processor, Retry, Start,
+    Topic,
+};
 use super::tree::{Entry, Node, Value};
+use super::{codes, properties};
 use crate::model::log::{Delivery, GroupProtocol};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -29,6 +32,7 @@ pub(super) fn application(document: &Node, path: &Path) -> Application {
         stuck_after: own.duration("stuck_after"),
         cache_bytes: own.size("cache"),
         write_buffer_bytes: own.size("write_buffers"),
+        plugin_stack_bytes: own.size("plugin_stack"),
         log: log_kind(&log, &root),
         topics: topics(&root),
         create_topics: log.switch("create_topics"),
@@ -96,7 +100,33 @@ fn processor(section: &Section<'_>) -> Processor {
         outputs: outputs.entries().iter().map(|e| (e.key.clone(), outputs.text(&e.key))).collect(),
         settings: section.get("settings").map_or_else(|| Json::Object(Default::default()), |e| json(&e.node)),
         limits: limits(&section.section("limits", "processor.limits")),
+        ordering: if section.text("ordering") == "key" { Ordering::Key } else { Ordering::Partition },
+        retry: retry(&section.section("retry", "processor.retry")),
+        dead_letter: dead_letter(&section.section("dead_letter", "processor.dead_letter")),
+        parking: parking(&section.section("parking", "processor.parking")),
     }
+}
+
+fn retry(section: &Section<'_>) -> Retry {
+    Retry {
+        first_delay: section.duration("first_delay"),
+        factor: section.factor("factor"),
+        max_delay: section.duration("max_delay"),
+        max_attempts: section.integer("max_attempts").unwrap_or(1) as u32,
+        codes: codes::read(section.get("codes").and_then(|e| e.node.table())),
+    }
+}
+
+fn dead_letter(section: &Section<'_>) -> DeadLetters {
+    DeadLetters {
+        oversize: if section.text("oversize") == "stop" { Oversize::Stop } else { Oversize::Truncate },
+        connect_headers: section.switch("connect_headers"),
+        limit: section.letter_limit("limit"),
+    }
+}
+
+fn parking(section: &Section<'_>) -> Parking {
+    Parking { records: section.integer("records").unwrap_or_default() as usize, bytes: section.size("bytes") }
 }
 
 fn input(inputs: &Section<'_>, entry: &Entry) -> Input {

@@ -2,10 +2,11 @@
 
 use super::errors::{Collector, Wrong};
 use super::names;
-use super::settings::{Application, LogKind, Processor};
+use super::settings::{Application, LogKind, Ordering, Processor};
 use super::tree::{Entry, Node};
 use super::unknown::nearest;
 use super::{units, walk};
+use crate::model::ids;
 use std::collections::BTreeSet;
 
 /// Checks the application as a whole; `document` gives the places.
@@ -87,11 +88,14 @@ impl Checks<'_> {
             self.loops(processor, node);
             self.inputs_apart(processor, node);
             self.deadlines(processor, node);
+            self.delays(processor, node);
         }
     }
 
     fn name_length(&mut self, processor: &Processor, node: &Node) {
-        if names::store_name_room(&self.application.id, &processor.name) >= 1 {
+        // a park is a store, and its name is longer than that of many
+        let needed = if processor.ordering == Ordering::Key { ids::PARKED_STORE.len() } else { 1 };
+        if names::store_name_room(&self.application.id, &processor.name) >= needed as isize {
             return;
         }
         let message = format!(
@@ -150,6 +154,16 @@ impl Checks<'_> {
             let message = format!("is not below {name} ({})", units::show_duration(bound));
             let wrong = Wrong::new("conflict", message, format!("lower it, or raise {name}"));
             self.mistakes.add(at, "processor.limits.record_deadline", wrong);
+        }
+    }
+
+    fn delays(&mut self, processor: &Processor, node: &Node) {
+        let (first, longest) = (processor.retry.first_delay, processor.retry.max_delay);
+        if first > longest {
+            let at = node.get("retry").map_or(node.at, |e| place(&e.node, "first_delay"));
+            let message = format!("is more than processor.retry.max_delay ({})", units::show_duration(longest));
+            let wrong = Wrong::new("conflict", message, "lower it, or raise processor.retry.max_delay");
+            self.mistakes.add(at, "processor.retry.first_delay", wrong);
         }
     }
 

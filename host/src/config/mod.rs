@@ -10,6 +10,7 @@ pub mod units;
 
 mod build;
 mod checks;
+mod codes;
 mod properties;
 mod section;
 mod substitute;
@@ -22,7 +23,10 @@ mod walk;
 mod tests;
 
 pub use errors::{ConfigErrors, Mistake};
-pub use settings::{Application, Input, Kafka, Limits, LogKind, Processor, Start, Topic};
+pub use settings::{
+    Action, Application, DeadLetters, Input, Kafka, LetterLimit, Limits, LogKind, Ordering, Oversize, Parking,
+    Processor, Retry, Start, Topic,
+};
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -20,6 +20,10 @@ A whole file:
 ```toml
 ";
 
+/// Sections of a processor that a file opens with their own header.
+const BELOW_PROCESSOR: [&str; 4] =
+    ["processor.limits", "processor.retry", "processor.dead_letter", "processor.parking"];
+
 /// The page as it should stand in `docs/settings.md`.
 pub fn settings_page() -> String {
     let mut page = HEAD.to_owned() + &sample() + "```\n";
@@ -39,12 +43,12 @@ pub fn sample() -> String {
     let processor = lines("processor")
         .replace("settings =", "inputs.orders = \"orders\"\noutputs.counts = \"order-counts\"\nsettings =");
     format!(
-        "[application]\n{}\n[log]\n{}\n[kafka]\n{}\n[topics.orders]\n{}\n[[processor]]\n{processor}\n[processor.limits]\n{}",
+        "[application]\n{}\n[log]\n{}\n[kafka]\n{}\n[topics.orders]\n{}\n[[processor]]\n{processor}{}",
         lines("application"),
         lines("log"),
         lines("kafka"),
         lines("topics.<topic>"),
-        lines("processor.limits")
+        BELOW_PROCESSOR.map(|section| format!("\n[{section}]\n{}", lines(section))).concat()
     )
 }
 
@@ -82,9 +86,14 @@ fn kind(kind: Kind) -> String {
         Kind::Switch => "`true` or `false`".to_owned(),
         Kind::Choice(words) => words.iter().map(|w| format!("`\"{w}\"`")).collect::<Vec<_>>().join(" or "),
         Kind::Integer { min, max } => format!("whole number, at least {min}, at most {max}"),
+        Kind::Factor { min, max } => format!("number, at least {min}, at most {max}"),
         Kind::Duration { min, max } => format!("duration, at least `\"{min}\"`, at most `\"{max}\"`"),
         Kind::Size { min, max } => format!("size in bytes, at least `\"{min}\"`, at most `\"{max}\"`"),
         Kind::ClientProperties | Kind::TopicProperties => "table of names and single values".to_owned(),
+        Kind::LetterLimit => {
+            "share, at least `\"0.1%\"`, at most `\"99.9%\"`, or a rate (`\"10/s\"`, `\"100/m\"`, `\"5/h\"`)".to_owned()
+        }
+        Kind::Codes => "table of failure codes and `\"retry\"`, `\"dead-letter\"` or `\"stop\"`".to_owned(),
         Kind::Free => "table".to_owned(),
     }
 }
@@ -94,7 +103,7 @@ fn fallback(setting: &Setting) -> String {
         Fallback::Required => "none, it must be set".to_owned(),
         Fallback::Without(words) => words.to_owned(),
         Fallback::Value(value) => match setting.kind {
-            Kind::Integer { .. } | Kind::Switch => format!("`{value}`"),
+            Kind::Integer { .. } | Kind::Factor { .. } | Kind::Switch => format!("`{value}`"),
             _ => format!("`\"{value}\"`"),
         },
     }

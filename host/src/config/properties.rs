@@ -116,7 +116,8 @@ fn unknown(name: &str, known: &'static [&'static str], message: &str) -> Wrong {
     Wrong::new("unknown-property", message, hint)
 }
 
-fn flat<'a>(table: &'a [Entry], prefix: &str) -> Vec<(String, &'a Entry)> {
+/// Every value with its full name; dots that are not quoted are a part of it.
+pub(super) fn flat<'a>(table: &'a [Entry], prefix: &str) -> Vec<(String, &'a Entry)> {
     let mut found = vec![];
     for entry in table {
         let name = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };

@@ -32,6 +32,11 @@ pub enum Kind {
         min: i64,
         max: i64,
     },
+    /// A number that may be decimal.
+    Factor {
+        min: i64,
+        max: i64,
+    },
     Duration {
         min: &'static str,
         max: &'static str,
@@ -44,6 +49,10 @@ pub enum Kind {
     ClientProperties,
     /// Properties of a topic, by Kafka's names.
     TopicProperties,
+    /// A share such as `20%`, or a rate such as `10/s`.
+    LetterLimit,
+    /// Failure codes, each with what is done about it.
+    Codes,
     /// Any table; it is the plugin's.
     Free,
 }
@@ -92,6 +101,21 @@ pub const SECTIONS: &[Section] = &[
         path: "processor.limits",
         header: "[processor.limits]",
         meaning: "What a plugin may use. All limits hold per instance, that is per task.",
+    },
+    Section {
+        path: "processor.retry",
+        header: "[processor.retry]",
+        meaning: "When a record that failed is tried again. Without this section only what a plugin reports as `retry` is; see [dead-letters.md](dead-letters.md).",
+    },
+    Section {
+        path: "processor.dead_letter",
+        header: "[processor.dead_letter]",
+        meaning: "How dead letters are written, and how many are too many; see [dead-letters.md](dead-letters.md).",
+    },
+    Section {
+        path: "processor.parking",
+        header: "[processor.parking]",
+        meaning: "Records set aside with `ordering = \"key\"` because one of their key waits for its retry. At either bound a task takes no new input until there is room.",
     },
 ];
 
@@ -192,6 +216,14 @@ pub const SETTINGS: &[Setting] = &[
         example: "\"128MiB\"",
         meaning: "Write buffers of all stores of the process together.",
         trade_off: "Memory for fewer and larger writes; more to restore after a crash.",
+    },
+    Setting {
+        path: "application.plugin_stack",
+        kind: Kind::Size { min: "64KiB", max: "16MiB" },
+        fallback: Fallback::Value("512KiB"),
+        example: "\"512KiB\"",
+        meaning: "Stack of a plugin. One size for all plugins of the process. A call that wants more fails (`limit-stack`).",
+        trade_off: "Plugins that recurse deeply need more; the process needs this much for each task whose plugin is at work.",
     },
     Setting {
         path: "log.kind",
@@ -296,6 +328,14 @@ pub const SETTINGS: &[Setting] = &[
         example: "\"orders-dead-letters\"",
         meaning: "Where records go that were given up, with the reason in their headers.",
         trade_off: "Readers of several processors' dead letters may share one.",
+    },
+    Setting {
+        path: "processor.ordering",
+        kind: Kind::Choice(&["partition", "key"]),
+        fallback: Fallback::Value("partition"),
+        example: "\"partition\"",
+        meaning: "What waits while a record waits for its retry: its whole `partition`, or only the later records of its `key`, which are parked in a store of their own.",
+        trade_off: "`key` lets other keys go on, and is refused for a plugin with a partition-scoped store; records without a key wait by partition with both.",
     },
     Setting {
         path: "processor.inputs.<input>",
@@ -407,6 +447,86 @@ pub const SETTINGS: &[Setting] = &[
         fallback: Fallback::Value("100"),
         example: "100",
         meaning: "Log lines that an instance may write per second; the rest are counted and dropped.",
+        trade_off: "",
+    },
+    Setting {
+        path: "processor.retry.first_delay",
+        kind: Kind::Duration { min: "1ms", max: "1h" },
+        fallback: Fallback::Value("100ms"),
+        example: "\"100ms\"",
+        meaning: "Longest wait before the first retry. Each wait is a random part of its bound, so that records that failed together do not come back together. A plugin may ask for a wait of its own.",
+        trade_off: "",
+    },
+    Setting {
+        path: "processor.retry.factor",
+        kind: Kind::Factor { min: 1, max: 100 },
+        fallback: Fallback::Value("2.0"),
+        example: "2.0",
+        meaning: "By how much the bound of each further wait grows.",
+        trade_off: "",
+    },
+    Setting {
+        path: "processor.retry.max_delay",
+        kind: Kind::Duration { min: "1ms", max: "24h" },
+        fallback: Fallback::Value("10s"),
+        example: "\"10s\"",
+        meaning: "Longest wait.",
+        trade_off: "A long one is gentle to what is down, and late to see that it is back.",
+    },
+    Setting {
+        path: "processor.retry.max_attempts",
+        kind: Kind::Integer { min: 1, max: 1_000_000 },
+        fallback: Fallback::Value("10"),
+        example: "10",
+        meaning: "Calls with a record in all, the first included. After the last it becomes a dead letter. They are counted over restarts.",
+        trade_off: "With the defaults a record is given up after half a minute at the most; its partition, or its key, waits as long.",
+    },
+    Setting {
+        path: "processor.retry.codes",
+        kind: Kind::Codes,
+        fallback: Fallback::Without("none"),
+        example: "{ \"card-service-down\" = \"stop\" }",
+        meaning: "What is done about a failure of this code, instead of what its kind says: `\"retry\"`, `\"dead-letter\"` or `\"stop\"`. Any code may stand here, those of plugins too.",
+        trade_off: "",
+    },
+    Setting {
+        path: "processor.dead_letter.oversize",
+        kind: Kind::Choice(&["truncate", "stop"]),
+        fallback: Fallback::Value("truncate"),
+        example: "\"truncate\"",
+        meaning: "What is done where a record and its headers are larger than the dead-letter topic takes: `truncate` cuts the value, then the key, and says so in a header; `stop` halts the processor before the record.",
+        trade_off: "A cut letter cannot be replayed; the whole record is in its source topic as long as that keeps it.",
+    },
+    Setting {
+        path: "processor.dead_letter.connect_headers",
+        kind: Kind::Switch,
+        fallback: Fallback::Value("false"),
+        example: "true",
+        meaning: "Whether dead letters also have the headers of Kafka Connect's error reporting (`__connect.errors.…`), for tools that look for those.",
+        trade_off: "",
+    },
+    Setting {
+        path: "processor.dead_letter.limit",
+        kind: Kind::LetterLimit,
+        fallback: Fallback::Without("no limit"),
+        example: "\"20%\"",
+        meaning: "More dead letters than this stop the processor (`dead-letter-limit`): a share of its records of the last minute, once they are at least 100, or a number per second, minute or hour. Each host counts its own.",
+        trade_off: "A wrong plugin or input cannot drain a topic into the dead letters; a person must start the processor again.",
+    },
+    Setting {
+        path: "processor.parking.records",
+        kind: Kind::Integer { min: 1, max: 10_000_000 },
+        fallback: Fallback::Value("10000"),
+        example: "10000",
+        meaning: "Most parked records of a task.",
+        trade_off: "What is parked is kept in the state folder and its changelog; an index of it is in memory.",
+    },
+    Setting {
+        path: "processor.parking.bytes",
+        kind: Kind::Size { min: "64KiB", max: "64GiB" },
+        fallback: Fallback::Value("64MiB"),
+        example: "\"64MiB\"",
+        meaning: "Most bytes of parked records of a task.",
         trade_off: "",
     },
 ];

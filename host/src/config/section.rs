@@ -2,6 +2,7 @@
 //! the walk and reads as left out.
 
 use super::schema;
+use super::settings::LetterLimit;
 use super::tree::{Entry, Node};
 use super::value::{self, Typed};
 use std::path::{Path, PathBuf};
@@ -56,6 +57,20 @@ impl<'a> Section<'a> {
     pub(super) fn integer(&self, key: &str) -> Option<i64> {
         match self.typed(key)? {
             Typed::Integer(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    pub(super) fn factor(&self, key: &str) -> f64 {
+        match self.typed(key) {
+            Some(Typed::Factor(factor)) => factor,
+            _ => 1.0,
+        }
+    }
+
+    pub(super) fn letter_limit(&self, key: &str) -> Option<LetterLimit> {
+        match self.typed(key)? {
+            Typed::LetterLimit(limit) => Some(limit),
             _ => None,
         }
     }

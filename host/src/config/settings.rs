@@ -30,6 +30,8 @@ pub struct Application {
     pub cache_bytes: u64,
     /// Memtables of all stores together, bytes.
     pub write_buffer_bytes: u64,
+    /// Stack of a guest, bytes; one for all plugins, which share an engine.
+    pub plugin_stack_bytes: u64,
     pub log: LogKind,
     /// What `create_topics` makes, by topic name.
     pub topics: BTreeMap<String, Topic>,
@@ -75,6 +77,10 @@ pub struct Processor {
     /// Handed to the plugin's `init` as JSON.
     pub settings: serde_json::Value,
     pub limits: Limits,
+    pub ordering: Ordering,
+    pub retry: Retry,
+    pub dead_letter: DeadLetters,
+    pub parking: Parking,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +116,94 @@ pub struct Limits {
     pub output_bytes: u64,
     /// Log lines a guest may write per second.
     pub log_lines: u32,
+}
+
+/// What waits while a record waits for its retry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ordering {
+    /// Its partition.
+    #[default]
+    Partition,
+    /// Only later records of its key.
+    Key,
+}
+
+/// When a failed record is tried again, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retry {
+    /// Longest wait before the first retry: every wait is a random share of its bound.
+    pub first_delay: Duration,
+    /// By how much the bound of each wait is longer than the one before; at least 1.
+    pub factor: f64,
+    pub max_delay: Duration,
+    /// Calls in all, the first included. After the last the record is a dead letter.
+    pub max_attempts: u32,
+    /// Failure code → what is done about it, whatever the rule says.
+    pub codes: BTreeMap<String, Action>,
+}
+
+/// What may be done about a failed record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Retry,
+    DeadLetter,
+    /// The processor halts.
+    Stop,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeadLetters {
+    pub oversize: Oversize,
+    /// Whether letters have the headers of Kafka Connect's error reporting too.
+    pub connect_headers: bool,
+    /// How many are too many; `None` for no limit.
+    pub limit: Option<LetterLimit>,
+}
+
+/// What becomes of a dead letter that its topic does not take for its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Oversize {
+    /// Its value, then its key are cut, and a header says so.
+    #[default]
+    Truncate,
+    /// The processor halts.
+    Stop,
+}
+
+/// More dead letters than this stop the processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LetterLimit {
+    /// A share (0 to 1) of the processor's records.
+    Share(f64),
+    Rate {
+        count: u64,
+        per: Duration,
+    },
+}
+
+/// What a task may have parked with `ordering = "key"` before it takes no new input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parking {
+    pub records: usize,
+    pub bytes: u64,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Retry {
+            first_delay: Duration::from_millis(100),
+            factor: 2.0,
+            max_delay: Duration::from_secs(10),
+            max_attempts: 10,
+            codes: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Parking {
+    fn default() -> Self {
+        Parking { records: 10_000, bytes: 64 << 20 }
+    }
 }
 
 impl Default for Limits {
@@ -161,6 +255,10 @@ impl fmt::Debug for Processor {
             .field("inputs", &self.inputs)
             .field("outputs", &self.outputs)
             .field("limits", &self.limits)
+            .field("ordering", &self.ordering)
+            .field("retry", &self.retry)
+            .field("dead_letter", &self.dead_letter)
+            .field("parking", &self.parking)
             .finish_non_exhaustive()
     }
 }

@@ -24,6 +24,21 @@ pub fn parse_size(text: &str) -> Option<u64> {
     scaled(text, SIZES)
 }
 
+/// A share such as `"20%"` or `"0.5%"`, in percent.
+pub fn parse_percent(text: &str) -> Option<f64> {
+    let number = text.strip_suffix('%')?;
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    number.parse().ok().filter(|_| digits)
+}
+
+/// A rate such as `"10/s"`, `"100/m"` or `"5/h"`: how many, and in what time.
+pub fn parse_rate(text: &str) -> Option<(u64, Duration)> {
+    let (count, unit) = text.split_once('/')?;
+    let (_, ms) = DURATIONS[1..].iter().find(|(name, _)| *name == unit)?;
+    let digits = count.bytes().all(|byte| byte.is_ascii_digit());
+    Some((count.parse().ok().filter(|_| digits)?, Duration::from_millis(*ms)))
+}
+
 /// The duration in its largest whole unit.
 pub fn show_duration(duration: Duration) -> String {
     show(duration.as_millis() as u64, &DURATIONS[..3])
@@ -84,6 +99,19 @@ mod tests {
         }
         for wrong in ["", "64", "64mib", "64M", "64 MiB", "18446744073709551615GiB"] {
             assert_eq!(parse_size(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn shares_and_rates_have_their_unit() {
+        assert_eq!([parse_percent("20%"), parse_percent("0.5%")], [Some(20.0), Some(0.5)]);
+        assert_eq!(parse_rate("10/s"), Some((10, Duration::from_secs(1))));
+        assert_eq!(parse_rate("5/h"), Some((5, Duration::from_secs(3600))));
+        for wrong in ["", "20", "%", "20 %", "-1%", "nan%", "inf%", "1e1%", "1.2.3%"] {
+            assert_eq!(parse_percent(wrong), None, "{wrong}");
+        }
+        for wrong in ["", "/s", "10", "10/", "10/ms", "10/d", "10 / s", "+1/s", "1.5/s", "99999999999999999999/s"] {
+            assert_eq!(parse_rate(wrong), None, "{wrong}");
         }
     }
 

@@ -3,6 +3,7 @@
 use super::errors::Wrong;
 use super::names::topic_problem;
 use super::schema::{Fallback, Kind, Setting};
+use super::settings::LetterLimit;
 use super::tree::{Node, Value};
 use super::unknown::nearest;
 use super::{properties, units};
@@ -13,9 +14,11 @@ use std::time::Duration;
 pub(super) enum Typed {
     Text(String),
     Integer(i64),
+    Factor(f64),
     Switch(bool),
     Duration(Duration),
     Size(u64),
+    LetterLimit(LetterLimit),
     /// A table, which is read elsewhere.
     Table,
 }
@@ -29,9 +32,11 @@ pub(super) fn interpret(setting: &Setting, node: &Node) -> Result<Typed, Wrong> 
         Kind::Choice(words) => text(setting, node).and_then(|t| choice(&t, words)),
         Kind::Switch => switch(setting, node),
         Kind::Integer { min, max } => integer(setting, node, min, max),
+        Kind::Factor { min, max } => factor(setting, node, min, max),
         Kind::Duration { min, max } => duration(setting, node, min, max),
         Kind::Size { min, max } => size(setting, node, min, max),
-        Kind::ClientProperties | Kind::TopicProperties | Kind::Free => match node.value {
+        Kind::LetterLimit => letter_limit(setting, node),
+        Kind::ClientProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => match node.value {
             Value::Table(_) => Ok(Typed::Table),
             _ => Err(expected(setting, node, "a table")),
         },
@@ -43,6 +48,7 @@ pub(super) fn default(setting: &Setting) -> Option<Typed> {
     let Fallback::Value(written) = setting.fallback else { return None };
     let value = match setting.kind {
         Kind::Integer { .. } => Value::Integer(written.parse().ok()?),
+        Kind::Factor { .. } => Value::Float(written.parse().ok()?),
         Kind::Switch => Value::Switch(written.parse().ok()?),
         _ => Value::Text { text: written.to_owned(), secret: false },
     };
@@ -72,7 +78,7 @@ fn name(text: &str) -> Result<Typed, Wrong> {
     }
 }
 
-fn choice(text: &str, words: &[&str]) -> Result<Typed, Wrong> {
+pub(super) fn choice(text: &str, words: &[&str]) -> Result<Typed, Wrong> {
     if words.contains(&text) {
         return Ok(Typed::Text(text.to_owned()));
     }
@@ -97,6 +103,32 @@ fn integer(setting: &Setting, node: &Node, min: i64, max: i64) -> Result<Typed, 
         Value::Integer(n) => Err(out_of_range(&n.to_string(), &min.to_string(), &max.to_string())),
         Value::Huge(ref n) => Err(out_of_range(n, &min.to_string(), &max.to_string())),
         _ => Err(expected(setting, node, "a whole number, without quotes")),
+    }
+}
+
+fn factor(setting: &Setting, node: &Node, min: i64, max: i64) -> Result<Typed, Wrong> {
+    let number = match node.value {
+        Value::Integer(n) => n as f64,
+        Value::Float(n) => n,
+        Value::Huge(ref n) => return Err(out_of_range(n, &min.to_string(), &max.to_string())),
+        _ => return Err(expected(setting, node, "a number, without quotes")),
+    };
+    match (min as f64..=max as f64).contains(&number) {
+        true => Ok(Typed::Factor(number)),
+        false => Err(out_of_range(&number.to_string(), &min.to_string(), &max.to_string())),
+    }
+}
+
+fn letter_limit(setting: &Setting, node: &Node) -> Result<Typed, Wrong> {
+    let what = "a share (\"20%\") or a rate (\"10/s\", \"100/m\", \"5/h\") in double quotes";
+    let Value::Text { text, .. } = &node.value else { return Err(expected(setting, node, what)) };
+    if let Some((count, per)) = units::parse_rate(text) {
+        return Ok(Typed::LetterLimit(LetterLimit::Rate { count, per }));
+    }
+    match units::parse_percent(text) {
+        Some(percent) if (0.1..=99.9).contains(&percent) => Ok(Typed::LetterLimit(LetterLimit::Share(percent / 100.0))),
+        Some(percent) => Err(out_of_range(&format!("{percent}%"), "0.1%", "99.9%")),
+        None => Err(unit_missing(setting, None, what)),
     }
 }
 
@@ -146,6 +178,7 @@ fn expected(setting: &Setting, node: &Node, what: &str) -> Wrong {
 fn mended(kind: Kind, node: &Node) -> Option<String> {
     match (kind, &node.value) {
         (Kind::Integer { .. }, Value::Text { text, secret: false }) => text.parse::<i64>().ok().map(|n| n.to_string()),
+        (Kind::Factor { .. }, Value::Text { text, secret: false }) => text.parse::<f64>().ok().map(|n| n.to_string()),
         (Kind::Switch, Value::Text { text, secret: false }) => text.parse::<bool>().ok().map(|b| b.to_string()),
         (Kind::Duration { .. }, Value::Integer(n)) => Some(format!("\"{n}s\" (or \"{n}ms\")")),
         (Kind::Size { .. }, Value::Integer(n)) => Some(format!("\"{n}MiB\" (or \"{n}B\")")),

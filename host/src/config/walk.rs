@@ -3,7 +3,7 @@
 use super::errors::{Collector, Wrong};
 use super::schema::{self, Fallback, Kind, SETTINGS, Setting};
 use super::tree::{Entry, Node, Value};
-use super::{properties, unknown, value};
+use super::{codes, properties, unknown, value};
 
 /// Checks every key and value of the document.
 pub(super) fn check(document: &Node, mistakes: &mut Collector) {
@@ -55,6 +55,7 @@ impl Walk<'_> {
         match setting.kind {
             Kind::ClientProperties => properties::check_client(table, path, self.mistakes),
             Kind::TopicProperties => properties::check_topic(table, path, self.mistakes),
+            Kind::Codes => codes::check(table, path, self.mistakes),
             Kind::Free => self.free(&entry.node, path),
             _ => {}
         }

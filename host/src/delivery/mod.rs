@@ -1,7 +1,13 @@
-//! What becomes of a failed record: pure functions from failure to decision and to dead letter.
+//! What becomes of a failed record: pure functions from failure to decision, to what is remembered of it, and to the dead letter.
 
+pub mod attempts;
 pub mod envelope;
+pub mod limit;
 pub mod policy;
+pub mod reason;
 
-pub use envelope::{DeadLetter, ROOM, Source};
-pub use policy::{Cause, Decision, counted_as, decide};
+pub use attempts::Attempts;
+pub use envelope::{DeadLetter, Death, Plugin, ROOM, Source};
+pub use limit::LetterGate;
+pub use policy::{Cause, Decision, Verdict, counted_as, decide, jitter};
+pub use reason::Reason;

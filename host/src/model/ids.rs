@@ -4,6 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+/// How names of stores of our own begin; a plugin's may not.
+pub const OWN_STORES: &str = "pelton-";
+/// The store in which a task parks records whose key waits.
+pub const PARKED_STORE: &str = "pelton-parked";
+
 /// A topic and one of its partitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopicPartition {

@@ -1,9 +1,10 @@
 //! From an application file to processors that can run: plugins loaded, names matched, topics found or made. Every start-up refusal
 //! is here.
 
+use super::matching;
 use crate::changelog;
 use crate::config::settings::{Application, Processor};
-use crate::delivery;
+use crate::delivery::{self, LetterGate};
 use crate::metrics::ProcessorMetrics;
 use crate::model::log::{Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
@@ -12,8 +13,8 @@ use crate::plugin::{Component, Engine};
 use crate::task::{InputSpec, ProcessorSpec};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 /// Everything that was resolved at start.
 pub struct Plan {
@@ -42,7 +43,7 @@ impl Plugins {
         let engine = Engine::new(cache)?;
         let load = |processor: &Processor| {
             let component = engine.load(&processor.plugin).map_err(|fault| during(processor, fault))?;
-            match_names(processor, &component.manifest).map(|()| component)
+            matching::check(processor, &component.manifest).map(|()| component)
         };
         let components = application.processors.iter().map(load).collect::<Result<_, _>>()?;
         Ok(Plugins { engine, components })
@@ -118,6 +119,11 @@ impl<'a> Builder<'a> {
             dead_letters,
             partitions,
             limits: processor.limits.clone(),
+            ordering: processor.ordering,
+            retry: processor.retry.clone(),
+            dead_letter: processor.dead_letter.clone(),
+            parking: processor.parking.clone(),
+            letters: processor.dead_letter.limit.map(|limit| Mutex::new(LetterGate::new(limit))),
             settings: processor.settings.to_string(),
             component,
             metrics: ProcessorMetrics::new(&processor.name),
@@ -263,34 +269,6 @@ fn imagined(spec: &TopicSpec) -> Result<TopicInfo, Fault> {
 
 fn during(processor: &Processor, fault: Fault) -> Fault {
     fault.during(format!("processor {}", processor.name))
-}
-
-/// Every name in the file is one of the plugin's (a misspelt one is told before what it leaves out), and every input and output of
-/// the plugin has a topic.
-fn match_names(processor: &Processor, manifest: &Manifest) -> Result<(), Fault> {
-    let plugin = &manifest.name;
-    let refuse = |setting: String, problem: &str, known: &[String]| {
-        let message = format!("processor {}: {setting}: {problem} of plugin {plugin}", processor.name);
-        Err(Fault::fatal("plugin-names", message).hint(format!("it has: {}", known.join(", "))))
-    };
-    if let Some(name) = processor.inputs.keys().find(|name| !manifest.inputs.contains(name)) {
-        return refuse(format!("inputs.{name}"), "not an input", &manifest.inputs);
-    }
-    let unknown = processor.outputs.keys().find(|name| !manifest.outputs.contains(name) && !manifest.other_outputs);
-    if let Some(name) = unknown {
-        return refuse(format!("outputs.{name}"), "not an output", &manifest.outputs);
-    }
-    for name in &manifest.inputs {
-        if !processor.inputs.contains_key(name) {
-            return refuse(format!("inputs.{name}"), "missing; it is an input", &manifest.inputs);
-        }
-    }
-    for name in &manifest.outputs {
-        if !processor.outputs.contains_key(name) {
-            return refuse(format!("outputs.{name}"), "missing; it is an output", &manifest.outputs);
-        }
-    }
-    Ok(())
 }
 
 /// What an instance of this processor is told for one partition.

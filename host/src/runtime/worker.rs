@@ -512,7 +512,7 @@ impl Worker {
                 tracing::warn!(%fault, "opening the task anew");
                 return Some((task.id.clone(), fault.clone()));
             }
-            _ if fault.code == "plugin-stop" => {
+            _ if task::stops_processor(fault) => {
                 if task.spec.stop() {
                     tracing::error!(code = fault.code, "{fault}; the other processors go on");
                     self.shared.health.impair(format!("processor {} is stopped", task.spec.name), fault.to_string());

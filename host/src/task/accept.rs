@@ -1,13 +1,9 @@
-//! Taking a call's effects: bounds checked, writes staged, emits and dead letters handed to the log, each traced to its record.
+//! Taking a call's effects: bounds checked, writes staged, emits handed to the log, each traced to its record.
 
 use super::outbox::Bounds;
 use super::{Outbox, Task};
-use crate::delivery::{DeadLetter, Source, counted_as};
 use crate::model::log::Origin;
 use crate::model::{Batch, Failure, Fault, HeadersRef, Progress, RecordRef};
-
-/// Dead letters that the topic refuses for their time get the time they are written instead; the header keeps the record's.
-const NO_TIMESTAMP: i64 = -1;
 
 impl Task {
     /// The first entry with an output that its topic would refuse, or a write that the changelog would. `now` in wall-clock ms.
@@ -67,15 +63,14 @@ impl Task {
         self.refuse(batch.input as usize, batch.offsets[entry as usize], failure);
     }
 
-    /// Takes the effects of the first `done` entries: writes into the overlay, emits and dead letters to the log.
+    /// Takes the effects of the first `done` entries: writes into the overlay, emits to the log.
     pub(super) fn accept(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
         self.tally.traffic.records_in += u64::from(progress.done);
         self.tally.traffic.bytes_in += bytes_of(batch, progress.done as usize);
         if let Some(mut stores) = self.stores() {
             stores.stage(&progress.effects.writes, |entry| self.origin(batch, entry));
         }
-        self.emit(batch, progress, out)?;
-        self.reject(batch, progress, out)
+        self.emit(batch, progress, out)
     }
 
     fn emit(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
@@ -91,51 +86,13 @@ impl Task {
         Ok(())
     }
 
-    fn reject(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
-        if progress.rejected.is_empty() {
-            return Ok(());
-        }
-        let mut rejected = progress.rejected.iter().peekable();
-        for (entry, (_, record)) in batch.iter().enumerate() {
-            if let Some(rejection) = rejected.next_if(|rejection| rejection.entry as usize == entry) {
-                self.letter(batch, (entry as u32, record), &rejection.failure, (out, batch.now))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a dead letter of the only record of `batch`.
-    pub(super) fn bury(&mut self, batch: &Batch, failure: &Failure, out: &mut Outbox, now: i64) -> Result<(), Fault> {
+    /// Takes note that the only record of `batch` is done, without effects.
+    pub(super) fn done_without(&mut self, batch: &Batch) {
         self.tally.traffic.records_in += 1;
         self.tally.traffic.bytes_in += batch.bytes() as u64;
-        batch.iter().take(1).try_for_each(|(_, record)| self.letter(batch, (0, record), failure, (&mut *out, now)))
     }
 
-    fn letter(
-        &mut self,
-        batch: &Batch,
-        entry: (u32, RecordRef<'_>),
-        failure: &Failure,
-        out: (&mut Outbox, i64),
-    ) -> Result<(), Fault> {
-        let ((entry, record), (out, now), to) = (entry, out, self.routes.dead_letters);
-        let origin = self.origin(batch, entry);
-        let topic = self.intake.topic(batch.input);
-        let source = Source { topic, partition: batch.partition, offset: origin.offset, processor: &self.spec.name };
-        let mut letter = DeadLetter::new(&source, record, failure);
-        tracing::debug!(task = %self.id, offset = origin.offset, code = failure.code, message = failure.message, "dead letter");
-        let excess = out.excess(to, &letter_ref(&letter));
-        if excess > 0 {
-            letter.truncate(excess);
-        }
-        if out.check(to, &letter_ref(&letter), now).is_err() {
-            letter.timestamp = NO_TIMESTAMP;
-        }
-        *self.tally.dead_letters.entry(counted_as(&failure.code)).or_default() += 1;
-        out.send(to, None, letter_ref(&letter), origin)
-    }
-
-    fn origin(&self, batch: &Batch, entry: u32) -> Origin {
+    pub(super) fn origin(&self, batch: &Batch, entry: u32) -> Origin {
         Origin { slot: self.slot, input: batch.input as u16, offset: batch.offsets[entry as usize] }
     }
 }
@@ -149,9 +106,4 @@ fn bytes_of(batch: &Batch, done: usize) -> u64 {
 /// An emit's own timestamp, or the input record's.
 fn time_of(batch: &Batch, entry: u32, own: i64) -> i64 {
     if own == -1 { batch.timestamps[entry as usize] } else { own }
-}
-
-fn letter_ref(letter: &DeadLetter) -> RecordRef<'_> {
-    let headers = letter.headers.iter().next().unwrap_or_default();
-    RecordRef { key: letter.key.as_deref(), value: letter.value.as_deref(), headers, timestamp: letter.timestamp }
 }

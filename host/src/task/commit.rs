@@ -46,6 +46,7 @@ pub fn commit(out: &mut Outbox, tasks: &mut [Task], with: (&CommitMetrics, &dyn 
     out.commit().map_err(unknown_where_fenced)?;
     hit("commit-after-transaction");
     phases.end("commit");
+    due.iter_mut().for_each(|task| task.report(with.1.monotonic()));
     due.iter_mut().for_each(|task| task.settle(out));
     hit("commit-after-store");
     phases.end("store");

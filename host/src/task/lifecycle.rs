@@ -18,6 +18,11 @@ pub enum State {
     Halted(Fault),
 }
 
+/// Whether the processor as a whole is to stand still for this fault, as its plugin or its policy says, while the others go on.
+pub fn stops_processor(fault: &Fault) -> bool {
+    ["plugin-stop", "policy-stop", "dead-letter-limit", "dead-letter-too-large"].contains(&fault.code)
+}
+
 impl State {
     /// Moves to `next` where that is legal, and says whether it did. A halted task stays halted, with its first reason.
     pub fn enter(&mut self, next: State) -> bool {

@@ -5,6 +5,7 @@ mod accept;
 pub mod commit;
 mod input;
 mod intake;
+mod letters;
 pub mod lifecycle;
 mod outbox;
 mod pacing;
@@ -15,11 +16,12 @@ pub(crate) mod tests;
 
 pub use commit::{CommitError, commit};
 pub use input::Input;
-pub use lifecycle::State;
+pub use lifecycle::{State, stops_processor};
 pub use outbox::{OutTopic, Outbox};
 pub use spec::{InputSpec, Lease, ProcessorSpec, Routes};
 pub use step::Step;
 
+use crate::delivery::Attempts;
 use crate::metrics::Traffic;
 use crate::model::log::{Committed, Group, Source};
 use crate::model::{Fault, TaskId, TopicPartition};
@@ -46,8 +48,8 @@ pub struct Task {
     stores: Option<Arc<Mutex<Stores>>>,
     pacing: Pacing,
     state: State,
-    /// Failures so far of the record that is being retried.
-    attempts: u32,
+    /// What is remembered of the record that is being retried, by input.
+    retrying: BTreeMap<u32, Attempts>,
     /// When the retried record is due, on the monotonic clock.
     due: Duration,
     /// What was accepted since the last commit, in records and bytes.
@@ -62,6 +64,8 @@ struct Tally {
     traffic: Traffic,
     /// By code, as metrics know them.
     dead_letters: BTreeMap<&'static str, u64>,
+    /// How many records and letters the processor's count of letters knows of.
+    told: (u64, u64),
 }
 
 /// A call in flight, and when it began on the monotonic clock.
@@ -118,7 +122,7 @@ impl Task {
             stores: parts.stores,
             pacing,
             state: State::Running,
-            attempts: 0,
+            retrying: BTreeMap::new(),
             due: Duration::ZERO,
             tally: Tally::default(),
             acked: Vec::new(),
@@ -165,7 +169,8 @@ impl Task {
     /// Called for every task of an aborted transaction.
     pub fn rewind(&mut self) {
         self.call = None;
-        self.tally = Tally::default();
+        let Tally { told, .. } = std::mem::take(&mut self.tally);
+        self.spec.take_back(told.0, told.1);
         if let Some(mut stores) = self.stores() {
             stores.discard();
         }
@@ -226,7 +231,7 @@ impl Task {
     }
 
     fn count(&mut self) {
-        let Tally { traffic, dead_letters } = std::mem::take(&mut self.tally);
+        let Tally { traffic, dead_letters, .. } = std::mem::take(&mut self.tally);
         self.spec.metrics.committed(traffic);
         dead_letters.into_iter().for_each(|(code, count)| self.spec.metrics.dead_letters(code, count));
     }

@@ -1,13 +1,14 @@
 //! What a task is told of its processor, and the proof that it still owns its partition.
 
 use super::OutTopic;
-use crate::config::Limits;
-use crate::config::settings::Start;
+use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
+use crate::delivery::{LetterGate, Plugin};
 use crate::metrics::ProcessorMetrics;
-use crate::model::manifest::StoreSpec;
+use crate::model::manifest::{Manifest, StoreSpec};
 use crate::plugin::Component;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A processor, resolved against its plugin and its topics.
 pub struct ProcessorSpec {
@@ -23,15 +24,41 @@ pub struct ProcessorSpec {
     pub dead_letters: Arc<str>,
     pub partitions: i32,
     pub limits: Limits,
+    pub ordering: config::Ordering,
+    pub retry: Retry,
+    pub dead_letter: DeadLetters,
+    pub parking: Parking,
+    /// Counts dead letters where there is a limit; of all tasks in this process.
+    pub letters: Option<Mutex<LetterGate>>,
     /// The settings table as JSON.
     pub settings: String,
     pub component: Arc<Component>,
     pub metrics: ProcessorMetrics,
-    /// Set once the plugin has said that nothing may go on: every task of the processor stands still.
+    /// Set once nothing may go on, as the plugin or policy says: every task of the processor stands still.
     pub stopped: AtomicBool,
 }
 
 impl ProcessorSpec {
+    /// Counts records that are done, some of them dead letters, at `now` of the monotonic clock. False where that is more letters than
+    /// the processor may have: then none of these may be written.
+    pub fn admits(&self, now: Duration, records: u64, letters: u64) -> bool {
+        let Some(gate) = &self.letters else { return true };
+        gate.lock().unwrap_or_else(PoisonError::into_inner).admit(now, records, letters)
+    }
+
+    /// Takes back what was admitted and then aborted.
+    pub fn take_back(&self, records: u64, letters: u64) {
+        if let (Some(gate), true) = (&self.letters, records + letters > 0) {
+            gate.lock().unwrap_or_else(PoisonError::into_inner).take_back(records, letters);
+        }
+    }
+
+    /// What dead letters say of the plugin that runs.
+    pub fn plugin(&self) -> Plugin<'_> {
+        let Manifest { name, version, .. } = &self.component.manifest;
+        Plugin { name, version, digest: &self.component.digest }
+    }
+
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }

@@ -2,8 +2,7 @@
 
 use super::recorder::{Loss, recorder};
 use crate::changelog::{Restore, spec as changelog_spec};
-use crate::config::Limits;
-use crate::config::settings::Start;
+use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
 use crate::local::LocalLog;
 use crate::metrics::{CommitMetrics, ProcessorMetrics};
 use crate::model::log::*;
@@ -102,6 +101,11 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
         dead_letters: "dead".into(),
         partitions: 1,
         limits: Limits { record_deadline: DEADLINE, ..Limits::default() },
+        ordering: config::Ordering::Partition,
+        retry: Retry::default(),
+        dead_letter: DeadLetters::default(),
+        parking: Parking::default(),
+        letters: None,
         settings: "{}".into(),
         component,
         metrics: ProcessorMetrics::new("proc"),
