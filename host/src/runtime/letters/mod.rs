@@ -9,15 +9,14 @@ mod purge;
 mod replay;
 mod sender;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use purge::{PurgeOptions, Purged};
 pub use replay::{Event, ReplayOptions, Replayed, Watch};
 
 use super::walk::{Stretch, walk};
 use crate::config::settings::{Application, Processor};
-use crate::delivery::filter::{LetterFacts, LetterFilter};
-use crate::delivery::{Mark, Reason};
+use crate::delivery::{LetterFacts, LetterFilter, Mark, Reason};
 use crate::model::log::{Log, TopicInfo};
 use crate::model::{Batch, Fault, Place, RecordRef, TopicPartition, ids};
 use marks::Marks;

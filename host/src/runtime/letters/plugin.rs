@@ -1,7 +1,7 @@
 //! The way of a letter through the plugin: one record a call, here and now, its outputs in the replay's transaction.
 
 use super::chunk::{Chunk, Target};
-use super::replay::foreign;
+use super::replay::{foreign, takes};
 use super::{Letter, Letters};
 use crate::config::settings::Application;
 use crate::delivery::reason::original;
@@ -67,7 +67,17 @@ impl ThroughPlugin {
             }
             Err(fault) => return Ok(Err(fault.failure())),
         };
-        Ok(settle(&progress).map(|()| self.send(letter, &progress, timestamp, chunk)))
+        let fits = settle(&progress).and_then(|()| self.fits(&progress, timestamp));
+        Ok(fits.map(|()| self.send(letter, &progress, timestamp, chunk)))
+    }
+
+    /// Whether every topic takes what the record has become.
+    fn fits(&self, progress: &Progress, timestamp: i64) -> Result<(), Failure> {
+        let now = self.clock.wall_ms();
+        progress.effects.emits.iter().try_for_each(|emit| {
+            let info = self.outputs.get(emit.output as usize).and_then(|topic| self.plan.topics.get(topic));
+            info.map_or(Ok(()), |info| takes(info, &stamped(emit.record, timestamp), now))
+        })
     }
 
     /// Runs one record to its end, however often the guest yields.
@@ -99,9 +109,7 @@ impl ThroughPlugin {
     fn send(&self, letter: &Letter<'_>, progress: &Progress, timestamp: i64, chunk: &mut Chunk) {
         chunk.add(letter.place, self.to.clone());
         for emit in progress.effects.emits.iter() {
-            let own = emit.record.timestamp;
-            let record = RecordRef { timestamp: if own == -1 { timestamp } else { own }, ..emit.record };
-            chunk.push(Target { topic: emit.output as usize, partition: None }, record);
+            chunk.push(Target { topic: emit.output as usize, partition: None }, stamped(emit.record, timestamp));
         }
     }
 }
@@ -115,6 +123,12 @@ fn batch(letter: &Letter<'_>, input: usize, now: i64) -> Batch {
     let mut batch = Batch { input: input as u32, partition: reason.partition as u32, now, ..Batch::default() };
     batch.push(reason.offset, RecordRef { headers, timestamp, ..letter.record });
     batch
+}
+
+/// An output with its own timestamp, or its input record's where it has none.
+fn stamped(output: RecordRef<'_>, input: i64) -> RecordRef<'_> {
+    let timestamp = if output.timestamp == -1 { input } else { output.timestamp };
+    RecordRef { timestamp, ..output }
 }
 
 /// Whether the one record is done.

@@ -4,11 +4,11 @@ use super::chunk::{Chunk, Target};
 use super::plugin::ThroughPlugin;
 use super::sender::Sender;
 use super::{Found, Letter, Letters};
+use crate::delivery::LetterFilter;
 use crate::delivery::envelope::REPLAYS;
-use crate::delivery::filter::LetterFilter;
 use crate::delivery::reason::original;
 use crate::model::log::TopicInfo;
-use crate::model::{Failure, Fault, Place, RecordRef, Verdict};
+use crate::model::{Clock, Failure, Fault, Place, RecordRef, SystemClock, Verdict};
 use std::sync::Arc;
 
 /// What is to be replayed, and how.
@@ -161,6 +161,7 @@ struct ToSource {
     names: Vec<Arc<str>>,
     inputs: Vec<TopicInfo>,
     max_replays: u32,
+    clock: SystemClock,
 }
 
 impl ToSource {
@@ -171,7 +172,8 @@ impl ToSource {
         }
         inputs.sort_by(|a, b| a.name.cmp(&b.name));
         inputs.dedup_by(|a, b| a.name == b.name);
-        Ok(ToSource { names: inputs.iter().map(|info| info.name.as_str().into()).collect(), inputs, max_replays })
+        let names = inputs.iter().map(|info| info.name.as_str().into()).collect();
+        Ok(ToSource { names, inputs, max_replays, clock: SystemClock::default() })
     }
 
     fn plan(&self, letter: &Letter<'_>, chunk: &mut Chunk) -> Result<(), Failure> {
@@ -186,11 +188,20 @@ impl ToSource {
         }
         let mut headers = original(record.headers);
         headers.add(REPLAYS.as_bytes(), Some((reason.replays + 1).to_string().as_bytes()));
-        chunk.add(letter.place, format!("{}/{}", reason.topic, reason.partition).into());
         let headers = headers.iter().next().unwrap_or_default();
         let record = RecordRef { headers, timestamp: reason.timestamp.unwrap_or(record.timestamp), ..record };
+        takes(&self.inputs[topic], &record, self.clock.wall_ms())?;
+        chunk.add(letter.place, format!("{}/{}", reason.topic, reason.partition).into());
         chunk.push(Target { topic, partition: Some(reason.partition) }, record);
         Ok(())
+    }
+}
+
+/// What the topic would refuse is known beforehand: a transaction that holds one such record is lost.
+pub(super) fn takes(topic: &TopicInfo, record: &RecordRef<'_>, now: i64) -> Result<(), Failure> {
+    match topic.limits.refusal(&topic.name, record, now) {
+        Some((code, message)) => Err(Failure::new(code, message)),
+        None => Ok(()),
     }
 }
 

@@ -49,6 +49,8 @@ impl Sender {
                 Ok(refused) => {
                     self.producer.abort()?;
                     refused.into_iter().for_each(|refusal| refuse(chunk, refusal));
+                    // fewer are left each time: these attempts end by themselves
+                    attempt = 1;
                 }
                 Err(fault) => attempt = self.again(fault, attempt)?,
             }
@@ -92,6 +94,7 @@ impl Sender {
         }
         let refused = self.producer.flush()?;
         if refused.is_empty() {
+            tracing::debug!(letters = chunk.letters().count(), "committing replayed letters");
             hit("dlq-replay-before-commit");
             self.producer.commit()?;
             hit("dlq-replay-after-commit");
