@@ -312,6 +312,20 @@ impl Processor {
         self.nested("limits", name, value)
     }
 
+    /// What is done about a failure of this code.
+    pub fn retry_code(mut self, code: &str, action: &str) -> Processor {
+        let retry =
+            self.0.entry("retry").or_insert_with(|| Value::Table(Table::new())).as_table_mut().expect("a table");
+        let codes = retry.entry("codes").or_insert_with(|| Value::Table(Table::new()));
+        codes.as_table_mut().expect("a table").insert(code.to_owned(), action.into());
+        self
+    }
+
+    /// A key of `[processor.SECTION]`.
+    pub fn section(self, section: &str, key: &str, value: impl Into<Value>) -> Processor {
+        self.nested(section, key, value)
+    }
+
     pub fn put(mut self, key: &str, value: impl Into<Value>) -> Processor {
         self.0.insert(key.to_owned(), value.into());
         self

@@ -144,8 +144,8 @@ pub fn counted_as(code: &str) -> &'static str {
     OURS.into_iter().find(|ours| *ours == code).unwrap_or("plugin")
 }
 
-/// Every code that a dead letter may have without its plugin's doing.
-const OURS: [&str; 15] = [
+/// The codes of a dead letter that are the host's or the SDK's.
+const OURS: [&str; 20] = [
     "null-key",
     "trap",
     "panic",
@@ -161,6 +161,11 @@ const OURS: [&str; 15] = [
     "output-refused",
     "state-too-large",
     "host-crash",
+    "null-value",
+    "invalid-json",
+    "invalid-utf8",
+    "state-codec",
+    "error",
 ];
 
 fn action(policy: &Retry, cause: &Cause) -> Action {
@@ -281,6 +286,19 @@ mod tests {
     fn labels_are_bounded() {
         assert_eq!(counted_as("host-crash"), "host-crash");
         assert_eq!(counted_as("made-up-by-a-plugin"), "plugin");
+    }
+
+    #[test]
+    fn the_page_names_every_code_and_verdict() {
+        let page = include_str!("../../../docs/dead-letters.md");
+        for code in OURS {
+            assert!(page.contains(&format!("| `{code}` |")), "{code}");
+        }
+        for make in CAUSES {
+            let word = make(failure()).verdict().as_str();
+            assert!(page.contains(&format!("| `{word}` |")), "{word}");
+        }
+        assert!(page.contains("| `exhausted` |"));
     }
 
     proptest! {

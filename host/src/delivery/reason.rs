@@ -181,6 +181,19 @@ mod tests {
     }
 
     #[test]
+    fn the_page_names_every_header() {
+        let page = include_str!("../../../docs/dead-letters.md");
+        let mut failure = Failure::new("trap", "why");
+        failure.details = vec![("stack".into(), "f".into())];
+        let record = RecordRef { key: None, value: None, headers: HeadersRef::default(), timestamp: 5 };
+        let letter = letter(record, &failure);
+        let written = view(&letter.headers).iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned());
+        for name in written.chain(NAMES.map(str::to_owned)).chain([format!("{DETAIL}NAME")]) {
+            assert!(page.contains(&format!("| `{name}` |")), "{name}");
+        }
+    }
+
+    #[test]
     fn a_record_that_is_no_letter_has_no_reason() {
         assert_eq!(Reason::read(HeadersRef::default()), None);
         let source = [("pelton-source-topic", "t"), ("pelton-source-partition", "3"), ("pelton-source-offset", "7")];
@@ -218,7 +231,7 @@ mod tests {
 
         #[test]
         fn no_headers_are_a_panic(
-            all in prop::collection::vec((prop::sample::select(&NAMES[..]), prop::collection::vec(any::<u8>(), 0..20)), 0..20)
+            all in prop::collection::vec((prop::sample::select(NAMES.to_vec()), prop::collection::vec(any::<u8>(), 0..20)), 0..20)
         ) {
             let mut headers = Headers::default();
             headers.start();

@@ -45,6 +45,12 @@ fn b71_mistakes_in_the_file_are_refused_with_the_remedy() {
             &["aplication", "application"],
         ),
         Mistake::new(
+            "an action that is none",
+            base(Log::Embedded)
+                .processor(Processor::new("echo").input("in", "in").retry_code("card-service-down", "drop")),
+            &["retry.codes.card-service-down", "\"retry\" or \"dead-letter\" or \"stop\""],
+        ),
+        Mistake::new(
             "unknown property",
             base(Log::Kafka).without_topics().property("max.pol.interval.ms", "1000"),
             &["max.pol.interval.ms", "max.poll.interval.ms"],
@@ -93,6 +99,13 @@ fn names_that_the_plugin_does_not_know_are_refused() {
     };
     Mistake::new("input", with("imput", "out"), &["inputs.imput", "it has: in"]).check();
     Mistake::new("output", with("in", "outt"), &["outputs.outt", "it has: out"]).check();
+}
+
+#[test]
+fn ordering_by_key_is_refused_for_a_partition_scoped_store() {
+    let processor = Processor::new("scan").put("ordering", "key").input("in", "in").output("out", "out");
+    let draft = App::draft(Log::Embedded, "ordering").topic("in", 1).topic("out", 1).processor(processor);
+    Mistake::new("scope", draft, &["ordering = \"key\"", "store table", "ordering = \"partition\""]).check();
 }
 
 #[test]

@@ -121,6 +121,45 @@ fn settings_that_contradict_each_other() {
 }
 
 #[test]
+fn what_is_done_about_a_code_is_one_of_three() {
+    let with = |line: &str, expected: &str| {
+        check("inputs.in = \"a\"", &format!("inputs.in = \"a\"\nretry.codes.{line}"), expected);
+    };
+    with(
+        "down = \"drop\"",
+        "11:13: processor.retry.codes.down: is none of the known words; write \"retry\" or \"dead-letter\" or \"stop\"",
+    );
+    with(
+        "down = \"dead_letter\"",
+        "11:13: processor.retry.codes.down: is none of the known words; did you mean \"dead-letter\"? it is \"retry\" or \"dead-letter\" or \"stop\"",
+    );
+    with(
+        "down = true",
+        "11:13: processor.retry.codes.down: must be text in double quotes, not true or false; write \"retry\" or \"dead-letter\" or \"stop\"",
+    );
+    with(
+        "output-too-large = \"retry\"",
+        "11:13: processor.retry.codes.output-too-large: cannot be retried: it would fail in the same way again; write \"dead-letter\" or \"stop\"",
+    );
+}
+
+#[test]
+fn delays_and_names_that_do_not_fit() {
+    check(
+        "inputs.in = \"a\"",
+        "inputs.in = \"a\"\nretry.first_delay = \"11s\"",
+        "11:7: processor.retry.first_delay: is more than processor.retry.max_delay (10s); lower it, or raise processor.retry.max_delay",
+    );
+    // 249 - "app" - "---changelog" leaves 234 for the names of processor and store; a park needs 13 of them
+    let named = |length: usize, ordering: &str| {
+        let name = format!("\"{}\"\nordering = \"{ordering}\"", "x".repeat(length));
+        mistakes(&MINIMAL.replace("\"p\"", &name))
+    };
+    assert_eq!((named(233, "partition"), named(221, "key")), (String::new(), String::new()));
+    assert!(named(222, "key").contains("leaves no room for a store"), "{}", named(222, "key"));
+}
+
+#[test]
 fn names_that_cannot_be_topics() {
     check(
         "\"a\"",

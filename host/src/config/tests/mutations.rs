@@ -152,16 +152,16 @@ fn set_twice() {
 fn of_the_wrong_type() {
     for case in cases() {
         let wrong = match case.setting.kind {
-            Kind::Integer { .. } => format!("\"{}\"", case.value()),
+            Kind::Integer { .. } | Kind::Factor { .. } => format!("\"{}\"", case.value()),
             Kind::Switch => "\"true\"".to_owned(),
-            Kind::Duration { .. } | Kind::Size { .. } => "10".to_owned(),
+            Kind::Duration { .. } | Kind::Size { .. } | Kind::LetterLimit => "10".to_owned(),
             Kind::Text | Kind::Name | Kind::Topic | Kind::TopicOrTable | Kind::Path | Kind::Choice(_) => "5".to_owned(),
-            Kind::ClientProperties | Kind::TopicProperties | Kind::Free => "\"x\"".to_owned(),
+            Kind::ClientProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => "\"x\"".to_owned(),
         };
         let path = concrete(case.setting.path);
         let text = case.with_line(&format!("{} = {wrong}", case.key));
         case.refused(&text, "wrong-type", &path, "write it as");
-        if let Kind::Duration { .. } | Kind::Size { .. } = case.setting.kind {
+        if let Kind::Duration { .. } | Kind::Size { .. } | Kind::LetterLimit = case.setting.kind {
             case.refused(&case.with_line(&format!("{} = \"10\"", case.key)), "wrong-type", &path, "write it as");
         }
         if let Kind::Choice(words) = case.setting.kind {
@@ -177,6 +177,11 @@ fn out_of_range() {
     for case in cases() {
         let beyond = match case.setting.kind {
             Kind::Integer { min, max } => vec![(min - 1).to_string(), (max + 1).to_string(), "9".repeat(30)],
+            Kind::Factor { min, max } => {
+                let near = [min as f64 - 0.01, max as f64 + 0.01].map(|n| n.to_string());
+                near.into_iter().chain(["nan", "inf", "-1", &"9".repeat(30)].map(str::to_owned)).collect()
+            }
+            Kind::LetterLimit => ["0%", "100%", "99.95%"].map(|limit| format!("{limit:?}")).into(),
             Kind::Duration { .. } => vec!["\"0ms\"".to_owned(), "\"1000h\"".to_owned()],
             Kind::Size { .. } => vec!["\"0B\"".to_owned(), "\"100000GiB\"".to_owned()],
             _ => vec![],

@@ -2,7 +2,9 @@
 
 use super::{MINIMAL, load};
 use crate::config::schema::{Fallback, SETTINGS};
-use crate::config::{Limits, LogKind, Start, value};
+use crate::config::{
+    Action, DeadLetters, LetterLimit, Limits, LogKind, Ordering, Oversize, Parking, Retry, Start, value,
+};
 use crate::model::log::{Delivery, GroupProtocol};
 use std::path::Path;
 use std::time::Duration;
@@ -50,15 +52,18 @@ fn every_default_is_as_documented() {
     assert_eq!(application.state_dir, Path::new("/apps/state"));
     assert_eq!(application.commit_interval, Duration::from_millis(100));
     assert_eq!((application.commit_bytes, application.cache_bytes), (64 << 20, 256 << 20));
-    assert_eq!(application.write_buffer_bytes, 128 << 20);
+    assert_eq!((application.write_buffer_bytes, application.plugin_stack_bytes), (128 << 20, 512 << 10));
     assert_eq!((application.delivery, application.group_protocol), (Delivery::ExactlyOnce, GroupProtocol::Classic));
     assert_eq!(application.session_timeout, Duration::from_secs(10));
     assert_eq!(application.shutdown_grace, Duration::from_secs(30));
     assert_eq!(application.stuck_after, Duration::from_secs(60));
     assert!(application.workers >= 1 && !application.create_topics);
     assert_eq!(application.log, LogKind::Local { dir: "/apps/log".into() });
-    assert_eq!(application.processors[0].limits, Limits::default());
-    assert_eq!(application.processors[0].settings, serde_json::json!({}));
+    let processor = &application.processors[0];
+    assert_eq!(processor.limits, Limits::default());
+    assert_eq!(processor.settings, serde_json::json!({}));
+    assert_eq!((processor.ordering, &processor.retry), (Ordering::Partition, &Retry::default()));
+    assert_eq!((&processor.dead_letter, &processor.parking), (&DeadLetters::default(), &Parking::default()));
 }
 
 #[test]
@@ -77,6 +82,49 @@ fn the_designs_file_reads_as_it_says() {
     );
     assert_eq!(processor.settings, serde_json::json!({"minimum_cds": 1}));
     assert_eq!(processor.limits.record_deadline, Duration::from_millis(1500));
+}
+
+#[test]
+fn delivery_reads_as_it_says() {
+    let lines = r#"
+        inputs.in = "a"
+        ordering = "key"
+        [processor.retry]
+        first_delay = "1s"
+        factor = 3
+        max_delay = "1m"
+        max_attempts = 4
+        codes = { "made.up" = "stop", trap = "retry" }
+        [processor.dead_letter]
+        oversize = "stop"
+        connect_headers = true
+        limit = "2.5%"
+        [processor.parking]
+        records = 5
+        bytes = "1MiB"
+    "#;
+    let processor = load(&MINIMAL.replace("inputs.in = \"a\"", &lines)).unwrap().processors.remove(0);
+    assert_eq!(processor.ordering, Ordering::Key);
+    let codes = [("made.up".to_owned(), Action::Stop), ("trap".to_owned(), Action::Retry)].into();
+    let (first_delay, max_delay) = (Duration::from_secs(1), Duration::from_secs(60));
+    assert_eq!(processor.retry, Retry { first_delay, factor: 3.0, max_delay, max_attempts: 4, codes });
+    let limit = Some(LetterLimit::Share(0.025));
+    assert_eq!(processor.dead_letter, DeadLetters { oversize: Oversize::Stop, connect_headers: true, limit });
+    assert_eq!(processor.parking, Parking { records: 5, bytes: 1 << 20 });
+    let rate = lines.replace("2.5%", "100/m");
+    let processor = load(&MINIMAL.replace("inputs.in = \"a\"", &rate)).unwrap().processors.remove(0);
+    assert_eq!(processor.dead_letter.limit, Some(LetterLimit::Rate { count: 100, per: Duration::from_secs(60) }));
+}
+
+#[test]
+fn a_code_may_be_written_in_every_way_of_toml() {
+    for line in
+        ["retry.codes.\"a.b\" = \"stop\"", "retry.codes.a.b = \"stop\"", "retry = { codes = { \"a.b\" = \"stop\" } }"]
+    {
+        let text = MINIMAL.replace("inputs.in = \"a\"", &format!("inputs.in = \"a\"\n{line}"));
+        let processor = load(&text).unwrap().processors.remove(0);
+        assert_eq!(processor.retry.codes, [("a.b".to_owned(), Action::Stop)].into(), "{line}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Records that fail in every way: each ends as one dead letter, its neighbours are done once and in order.
 
-use super::rig::{DEAD_BYTES, DEADLINE, OUT_BYTES, Rig, actor, fresh_actor};
+use super::rig::{DEAD_BYTES, DEADLINE, OUT_BYTES, Rig, actor, fresh_actor, id};
+use crate::delivery::jitter;
 use crate::model::Verdict;
 use crate::model::log::TopicInfo;
 use crate::task::{State, Step};
@@ -15,6 +16,12 @@ fn buried(letters: &[(i64, &str)]) -> Vec<(String, String)> {
 
 fn counts(counts: &[(&str, u8)]) -> BTreeMap<String, u8> {
     counts.iter().map(|(key, count)| ((*key).to_owned(), *count)).collect()
+}
+
+/// How long the record at `offset` waits after so many failures, with this bound in milliseconds.
+fn wait(offset: i64, attempts: u32, bound: u64) -> Duration {
+    let bound = Duration::from_millis(bound).as_secs_f64();
+    Duration::from_secs_f64(bound * jitter((&id(), 0u32, offset, attempts))).max(Duration::from_millis(1))
 }
 
 /// Ticks the rig's engine from a thread until dropped, so that running guests yield.
@@ -48,14 +55,22 @@ fn a_reject_becomes_a_dead_letter_that_says_where_from_and_why() {
     rig.settle(0);
     assert_eq!(rig.read("out"), [("k".into(), "a1".into()), ("k".into(), "b2".to_owned())]);
     assert_eq!(rig.read("dead"), [("k".into(), "No".to_owned())], "byte for byte");
+    let digest = rig.task().spec.component.digest.clone();
     let expected = [
         ("pelton-source-topic", "in"),
         ("pelton-source-partition", "0"),
         ("pelton-source-offset", "1"),
         ("pelton-source-timestamp", "5"),
         ("pelton-processor", "proc"),
+        ("pelton-plugin", "actor-"),
+        ("pelton-plugin-version", "0"),
+        ("pelton-plugin-digest", &digest),
+        ("pelton-verdict", "rejected"),
         ("pelton-code", "bad"),
         ("pelton-message", "why"),
+        ("pelton-attempts", "1"),
+        ("pelton-first-failure", "1000000"),
+        ("pelton-last-failure", "1000000"),
     ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     assert_eq!(rig.letters(), [expected]);
@@ -157,19 +172,18 @@ fn a_retry_waits_its_time_and_recovers() {
     let mut rig = Rig::new(&[("k", "a"), ("k", "R3"), ("k", "b")]);
     assert_eq!(rig.step(), Step::Worked);
     assert_eq!(rig.task().state(), &State::BackingOff("offset 1: why (later)".into()));
-    let first = rig.now() + Duration::from_millis(100);
+    let first = rig.now() + wait(1, 0, 100);
     assert_eq!(rig.step(), Step::Until(first));
     rig.commit().unwrap();
     assert_eq!((rig.values("out"), rig.committed()), (vec!["a1".to_owned()], Some(1)), "what came before is done");
     assert!(!rig.task().is_idle());
-    rig.clock.pass(Duration::from_millis(99));
+    rig.clock.pass(first - rig.now() - Duration::from_millis(1));
     assert_eq!(rig.step(), Step::Until(first));
-    rig.clock.pass(Duration::from_millis(1));
+    rig.clock.pass(Duration::from_millis(2));
     assert_eq!(rig.step(), Step::Worked);
-    let second = first + Duration::from_millis(200);
-    assert_eq!(rig.step(), Step::Until(second), "twice as long the second time");
-    rig.clock.pass(Duration::from_millis(200));
-    assert_eq!(rig.work(), Step::Idle);
+    let second = rig.now() + wait(1, 1, 200);
+    assert_eq!(rig.step(), Step::Until(second), "of a bound twice as long the second time");
+    rig.wait_out();
     assert_eq!(rig.task().state(), &State::Running);
     rig.settle(0);
     assert_eq!(rig.values("out"), ["a1", "R32", "b3"]);
@@ -180,13 +194,8 @@ fn a_retry_waits_its_time_and_recovers() {
 #[test]
 fn attempts_are_counted_anew_after_a_recovery() {
     let mut rig = Rig::new(&[("k", "R2"), ("k", "R4")]);
-    let mut waits = Vec::new();
-    while let Step::Until(due) = rig.work() {
-        let wait = due - rig.now();
-        waits.push(wait.as_millis());
-        rig.clock.pass(wait);
-    }
-    assert_eq!(waits, [100, 100, 200], "of the second record the first wait is short again");
+    let expected = [wait(0, 0, 100), wait(1, 0, 100), wait(1, 1, 200)];
+    assert_eq!(rig.wait_out(), expected, "of the second record the bound of the first wait is short again");
     rig.settle(0);
     assert_eq!(rig.values("out"), ["R21", "R42"]);
 }
@@ -229,9 +238,7 @@ fn a_call_that_is_interrupted_is_not_accepted() {
 fn traffic_counts_each_record_once_however_often_it_was_tried() {
     let records = [("k", "a"), ("k", "R3"), ("k", "No"), ("k", "Trap"), ("k", "b")];
     let mut rig = Rig::new(&records);
-    while let Step::Until(due) = rig.work() {
-        rig.clock.pass(due - rig.now());
-    }
+    rig.wait_out();
     let bytes: usize = records.iter().map(|(key, value)| key.len() + value.len()).sum();
     let traffic = rig.task().tally.traffic;
     assert_eq!((traffic.records_in, traffic.bytes_in), (5, bytes as u64));

@@ -4,6 +4,7 @@ mod bounds;
 mod commit;
 mod failures;
 mod intake;
+mod policy;
 mod recorder;
 pub(crate) mod rig;
 mod script;

@@ -122,8 +122,22 @@ impl Rig {
     /// `believed` changes what the task believes of its topics, by name.
     pub(crate) fn with(
         records: &[(&str, &str)],
+        loaded: (Engine, Arc<Component>),
+        believed: impl Fn(&mut TopicInfo),
+    ) -> Rig {
+        Rig::made(records, loaded, believed, |_| ())
+    }
+
+    /// A task of the actor with other settings of its processor.
+    pub(crate) fn set(records: &[(&str, &str)], settings: impl FnOnce(&mut ProcessorSpec)) -> Rig {
+        Rig::made(records, actor(), |_| (), settings)
+    }
+
+    fn made(
+        records: &[(&str, &str)],
         (engine, component): (Engine, Arc<Component>),
         believed: impl Fn(&mut TopicInfo),
+        settings: impl FnOnce(&mut ProcessorSpec),
     ) -> Rig {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(Hand(AtomicI64::new(1_000_000)));
@@ -139,7 +153,9 @@ impl Rig {
             believed(&mut info);
             out.resolve(&info).unwrap()
         };
-        let spec = Arc::new(processor(component));
+        let mut spec = processor(component);
+        settings(&mut spec);
+        let spec = Arc::new(spec);
         let changelogs = vec![resolve(&spec.changelogs[0])];
         let routes = Routes { outputs: vec![resolve("out")], changelogs, dead_letters: resolve("dead") };
         let number = Arc::default();
@@ -219,6 +235,17 @@ impl Rig {
                 rest => return rest,
             }
         }
+    }
+
+    /// Lets every wait for a retry pass, and works until there is nothing left to do. How long each wait was.
+    pub(crate) fn wait_out(&mut self) -> Vec<Duration> {
+        let mut waits = Vec::new();
+        while let Step::Until(due) = self.work() {
+            waits.push(due - self.now());
+            // the hand moves whole milliseconds
+            self.clock.pass(due - self.now() + Duration::from_millis(1));
+        }
+        waits
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), CommitError> {
