@@ -29,7 +29,10 @@ impl When {
 /// `90s`, `15m`, `2h`, `3d` for so long ago.
 pub(super) fn parse(text: &str) -> Result<When, String> {
     let found = moment(text).or_else(|| ago(text));
-    found.ok_or_else(|| "write 2026-03-01, 2026-03-01T10:30:00Z, milliseconds since the epoch, or so long ago: 90s, 15m, 2h, 3d".to_owned())
+    found.ok_or_else(|| {
+        "write 2026-03-01, 2026-03-01T10:30:00Z, milliseconds since the epoch, or so long ago: 90s, 15m, 2h, 3d"
+            .to_owned()
+    })
 }
 
 /// `2026-03-01T10:30:15.250Z`; what lies outside the years 1 to 9999 as the number that it is.
@@ -156,8 +159,10 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_is_refused() {
-        let days = ["", "yesterday", "2026-3-1", "2026-02-29", "2026-13-01", "2026-00-10", "2026-03-01-01", "2026-03-ä1"];
-        let clocks = ["", "24:00", "10", "10:30:60", "10:30.5", "10:30+2", "10:30ZZ", "10:30:15.", "10:30+ä:00", "10:30:15.ää"];
+        let days =
+            ["", "yesterday", "2026-3-1", "2026-02-29", "2026-13-01", "2026-00-10", "2026-03-01-01", "2026-03-ä1"];
+        let clocks =
+            ["", "24:00", "10", "10:30:60", "10:30.5", "10:30+2", "10:30ZZ", "10:30:15.", "10:30+ä:00", "10:30:15.ää"];
         let others = ["-5", "1.5h", "9223372036854775808", "d", "99999999999999999d"];
         let clocks = clocks.map(|clock| format!("2026-03-01T{clock}"));
         let all = days.into_iter().chain(others).chain(clocks.iter().map(String::as_str));
@@ -167,7 +172,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_read() {
-        for ms in [0, 1, 951_782_400_000, 951_868_799_999, 1_772_361_015_250, 253_402_300_799_999, -1, -62_135_596_800_000] {
+        for ms in
+            [0, 1, 951_782_400_000, 951_868_799_999, 1_772_361_015_250, 253_402_300_799_999, -1, -62_135_596_800_000]
+        {
             assert_eq!(parse(&show(ms)), Ok(When::At(ms)), "{}", show(ms));
         }
         assert_eq!(show(951_782_400_000), "2000-02-29T00:00:00.000Z");

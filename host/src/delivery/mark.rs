@@ -56,15 +56,19 @@ mod tests {
     #[test]
     fn a_mark_goes_round() {
         let mark = Mark { at: 7, by: "a-dlq-p".into(), to: "in/3".into(), topic: "Id\"+".into() };
-        assert_eq!(Mark::decode(mark.encode().as_bytes(), Arc::from), Some(mark));
+        assert_eq!(Mark::decode(mark.encode().as_bytes(), |name| Arc::from(name)), Some(mark));
         let newer = br#"{"at":1,"by":"b","to":"t","topic":"i","more":[1]}"#;
-        assert_eq!(Mark::decode(newer, Arc::from).map(|mark| mark.at), Some(1), "a later version may add to it");
+        assert_eq!(
+            Mark::decode(newer, |name| Arc::from(name)).map(|mark| mark.at),
+            Some(1),
+            "a later version may add to it"
+        );
     }
 
     #[test]
     fn what_is_no_mark_is_told() {
         for wrong in [&b""[..], b"{}", b"\xff", br#"{"at":"1","by":"b","to":"t","topic":"i"}"#] {
-            assert_eq!(Mark::decode(wrong, Arc::from), None);
+            assert_eq!(Mark::decode(wrong, |name| Arc::from(name)), None);
         }
         assert_eq!(marked_place(b"3:7"), Some(Place { partition: 3, offset: 7 }));
         assert_eq!((marked_place(b"\xff"), marked_place(b"3/7")), (None, None));

@@ -87,7 +87,8 @@ mod tests {
     fn a_stretch_is_read_whole_and_no_further() {
         let dir = tempfile::tempdir().unwrap();
         let log = LocalLog::open(dir.path(), Arc::new(SystemClock::default())).unwrap();
-        log.create_topic(&TopicSpec { name: "t".into(), partitions: 1, replication: None, properties: vec![] }).unwrap();
+        log.create_topic(&TopicSpec { name: "t".into(), partitions: 1, replication: None, properties: vec![] })
+            .unwrap();
         let mut producer = log.producer("p", Delivery::ExactlyOnce).unwrap();
         let to = producer.topic("t").unwrap();
         producer.begin().unwrap();

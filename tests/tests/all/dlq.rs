@@ -150,10 +150,17 @@ fn a_purge_deletes_and_the_job_goes_on() {
         app.finish(1);
         replay(&app, &["--limit", "10"], Exit::Code(0));
         let said = run(&app, &["purge", "--all"], Exit::Code(0));
-        assert!(said.contains("purged 30 dead letters") && said.contains("20 of them never replayed"), "{log:?}: {said}");
+        assert!(
+            said.contains("purged 30 dead letters") && said.contains("20 of them never replayed"),
+            "{log:?}: {said}"
+        );
         assert!(app.read("dead").is_empty(), "{log:?}");
         app.finish(1);
-        assert_eq!(app.read("dead").len(), 10, "{log:?}: those that were replayed are there again, with new marks to come");
+        assert_eq!(
+            app.read("dead").len(),
+            10,
+            "{log:?}: those that were replayed are there again, with new marks to come"
+        );
         replay(&app, &[], Exit::Code(0));
         app.finish(1);
         assert_eq!(app.read("dead").len(), 20, "{log:?}");
@@ -165,12 +172,17 @@ fn b06_letters_of_any_bytes_are_told_apart_and_come_back_as_they_were() {
     for log in BOTH {
         let app = bad(log, "b06-dlq");
         let keys: [&[u8]; 5] = [&[0, 0, 0, 0, 7, 0xff], &[0x80], &[0x81], b"0x80", b""];
-        let input: Vec<Rec> = keys.iter().map(|k| Rec::new(k, b"reject \xff").header("h", Some(&[0xc3, 0x28]))).collect();
+        let input: Vec<Rec> =
+            keys.iter().map(|k| Rec::new(k, b"reject \xff").header("h", Some(&[0xc3, 0x28]))).collect();
         app.produce("in", &input);
         app.finish(1);
         let listed = run(&app, &["list"], Exit::Code(0));
         for shown in ["0x0000000007ff", "0x80", "0x81", "\"0x80\"", "\"\""] {
-            assert_eq!(listed.split_whitespace().filter(|word| *word == shown).count(), 1, "{log:?}: {shown}: {listed}");
+            assert_eq!(
+                listed.split_whitespace().filter(|word| *word == shown).count(),
+                1,
+                "{log:?}: {shown}: {listed}"
+            );
         }
         let one = run(&app, &["list", "--json", "--key", "0x80"], Exit::Code(0));
         assert!(one.lines().count() == 1 && one.contains(r#""key":{"hex":"80"}"#), "{log:?}: {one}");
@@ -189,7 +201,9 @@ fn one_letter_is_shown_with_its_stack() {
     app.produce("in", &[Rec::new("k", "panic at once").at(0)]);
     app.finish(1);
     let said = run(&app, &["show", "0:0"], Exit::Code(0));
-    for part in ["code          panic", "verdict       broke", "stack         ", "value         \"panic at once\"", "offset 0"] {
+    for part in
+        ["code          panic", "verdict       broke", "stack         ", "value         \"panic at once\"", "offset 0"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
 }
@@ -239,7 +253,8 @@ fn judge_circle(app: &App) {
     assert_eq!(app.read("in").len(), 210, "nothing more went back");
     let dead = app.read("dead");
     let headers = |r: &Rec| r.headers.iter().map(|(n, v)| n.len() + v.as_ref().map_or(0, Vec::len)).sum::<usize>();
-    let of_round = |round: &str| dead.iter().filter(|r| r.text("pelton-replays").as_deref() == Some(round)).collect::<Vec<_>>();
+    let of_round =
+        |round: &str| dead.iter().filter(|r| r.text("pelton-replays").as_deref() == Some(round)).collect::<Vec<_>>();
     let (first, last) = (of_round("1"), of_round("20"));
     assert_eq!((first.len(), last.len()), (10, 10));
     let grown = last.iter().map(|r| headers(r)).max().unwrap() - first.iter().map(|r| headers(r)).min().unwrap();

@@ -8,7 +8,9 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true, after_help = "\
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
 Examples:
   pelton dlq list orders.toml order-counts --since 2h --code trap
   pelton dlq show orders.toml order-counts 3:17
@@ -17,7 +19,8 @@ Examples:
   pelton dlq purge orders.toml order-counts --before 30d
 
 docs/dlq.md says more. On Kafka all of it works while hosts run; an embedded log
-belongs to one process at a time, so its host must be stopped first.")]
+belongs to one process at a time, so its host must be stopped first."
+)]
 pub(in crate::cli) struct DlqArgs {
     #[command(subcommand)]
     pub verb: DlqVerb,

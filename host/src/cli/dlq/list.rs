@@ -19,7 +19,7 @@ pub(super) fn list(letters: &Letters<'_>, args: &ListArgs, out: &mut Out<'_>) ->
             Found::Passed(offsets) => bar.add(offsets),
             Found::Letter(letter) => {
                 count += 1;
-                print(&letter, args.json, out)?;
+                print(letter, args.json, out)?;
             }
         }
         Ok(count < limit)

@@ -70,11 +70,7 @@ impl<'a> Row<'a> {
                 offset: reason.offset,
                 timestamp: reason.timestamp,
             },
-            plugin: Plugin {
-                name: &reason.plugin,
-                version: &reason.plugin_version,
-                digest: &reason.plugin_digest,
-            },
+            plugin: Plugin { name: &reason.plugin, version: &reason.plugin_version, digest: &reason.plugin_digest },
             truncated_from: reason.truncated_from,
             key: letter.record.key.map(Bytes::of),
         }
@@ -113,5 +109,8 @@ pub(super) fn nothing() -> String {
 
 fn columns(out: &mut dyn Write, cells: [&str; 9]) -> io::Result<()> {
     let [place, at, code, calls, replays, replayed, source, key, message] = cells;
-    writeln!(out, "{place:>9}  {at:24}  {code:20} {calls:>5} {replays:>7} {replayed:>8}  {source:20}  {key:12}  {message}")
+    writeln!(
+        out,
+        "{place:>9}  {at:24}  {code:20} {calls:>5} {replays:>7} {replayed:>8}  {source:20}  {key:12}  {message}"
+    )
 }

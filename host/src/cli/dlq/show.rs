@@ -91,7 +91,9 @@ fn replays(letter: &Letter<'_>) -> Vec<(&'static str, String)> {
         ("replays", letter.reason.replays.to_string()),
         ("replayed", replayed.map_or_else(|| "no".to_owned(), |text| one_line(&text))),
     ];
-    fields.extend(letter.reason.truncated_from.map(|bytes| ("truncated", format!("from {bytes} bytes of key and value"))));
+    fields.extend(
+        letter.reason.truncated_from.map(|bytes| ("truncated", format!("from {bytes} bytes of key and value"))),
+    );
     fields
 }
 

@@ -72,7 +72,8 @@ fn filters_choose_what_is_listed() {
     assert_eq!(places(&rig, &["--code", "trap", "--limit", "2"]), ["0:0", "0:2"]);
     assert_eq!(places(&rig, &["--since", "1970-01-02", "--until", "1970-01-04"]), ["0:1", "0:2"]);
     assert_eq!(places(&rig, &["--since", "1h"]), [""; 0]);
-    for (key, place) in [("a", "0:0"), ("null", "0:1"), ("0x80ff", "0:2"), ("\"\"", "0:3"), ("", "0:3"), ("a b", "0:4")] {
+    for (key, place) in [("a", "0:0"), ("null", "0:1"), ("0x80ff", "0:2"), ("\"\"", "0:3"), ("", "0:3"), ("a b", "0:4")]
+    {
         assert_eq!(places(&rig, &["--key", key]), [place], "{key}");
     }
     assert_eq!(places(&rig, &["--at", "0:4", "--at", "0:1", "--at", "7:7"]), ["0:1", "0:4"]);
@@ -94,7 +95,8 @@ fn the_json_of_a_letter() {
     let start = r#"{"partition":0,"offset":1,"code":"panic","verdict":"broke","message":"it went wrong","attempts":2,"first_failure":86399990,"last_failure":86400000,"replays":1,"replayed":null,"source":{"topic":"in","partition":1,"offset":1,"timestamp":77},"plugin":{"name":"plug","version":"1.0","digest":"abc"},"truncated_from":null,"key":null"#;
     assert_eq!(lines.lines().nth(1).unwrap(), format!("{start}}}"));
     let shown = dlq(&rig, &["show", "0:1", "--json"]);
-    let rest = r#","timestamp":99,"stack":["inner","outer"],"details":[["row","7"]],"headers":[["own","1"]],"value":"v"}"#;
+    let rest =
+        r#","timestamp":99,"stack":["inner","outer"],"details":[["row","7"]],"headers":[["own","1"]],"value":"v"}"#;
     assert_eq!(shown, format!("{start}{rest}\n"));
 }
 
@@ -134,9 +136,15 @@ fn the_outcome_of_a_replay() {
     let lines = "0:0: would be replayed to in/1\n0:2: would be replayed to in/1\nwould replay 2 dead letters of dead\n";
     assert_eq!(dry, format!("{lines}6: not replayed: 1 dead letter, each named above"));
     assert_eq!(dlq(&rig, &["replay", "--at", "0:0"]), "replayed 1 dead letter of dead\n");
-    assert_eq!(dlq(&rig, &["replay"]), "replayed 2 dead letters of dead\n6: not replayed: 2 dead letters, each named above");
+    assert_eq!(
+        dlq(&rig, &["replay"]),
+        "replayed 2 dead letters of dead\n6: not replayed: 2 dead letters, each named above"
+    );
     let json = r#"{"dry_run":false,"refused":[{"code":"replay-limit","message":"it has been replayed 4 times, and the limit is 4","offset":4,"partition":0}],"replayed":1}"#;
-    assert_eq!(dlq(&rig, &["replay", "--json", "--max-replays", "4"]), format!("{json}\n6: not replayed: 1 dead letter, each named above"));
+    assert_eq!(
+        dlq(&rig, &["replay", "--json", "--max-replays", "4"]),
+        format!("{json}\n6: not replayed: 1 dead letter, each named above")
+    );
 }
 
 #[test]

@@ -81,8 +81,9 @@ impl Letters<'_> {
         };
         if known.limits.delete || !known.limits.compact || known.partitions != 1 {
             let message = format!("topic {name}: it keeps what has been replayed, and would forget or scatter it");
-            return Err(Fault::fatal("marks-topic-unfit", message)
-                .hint("give it one partition and cleanup.policy = compact, or delete it where nothing was replayed yet"));
+            return Err(Fault::fatal("marks-topic-unfit", message).hint(
+                "give it one partition and cleanup.policy = compact, or delete it where nothing was replayed yet",
+            ));
         }
         Ok(name)
     }

@@ -42,7 +42,7 @@ pub struct Letter<'a> {
 
 /// What a reading comes upon.
 pub enum Found<'a> {
-    Letter(Letter<'a>),
+    Letter(&'a Letter<'a>),
     /// So many more offsets lie behind.
     Passed(u64),
 }
@@ -118,7 +118,7 @@ impl<'a> Letters<'a> {
             let partition = stretch.partition.partition;
             walk(self.log, &stretch, &mut |batch: &Batch, passed| {
                 for letter in self.letters(partition, batch, marks) {
-                    going = going && each(Found::Letter(letter))?;
+                    going = going && each(Found::Letter(&letter))?;
                 }
                 going = going && each(Found::Passed(passed))?;
                 Ok::<_, E>(going)
@@ -131,12 +131,7 @@ impl<'a> Letters<'a> {
     }
 
     /// The letters of this processor among records of its topic. Several processors may share one.
-    fn letters<'b>(
-        &'b self,
-        partition: i32,
-        batch: &'b Batch,
-        marks: &'b Marks,
-    ) -> impl Iterator<Item = Letter<'b>> {
+    fn letters<'b>(&'b self, partition: i32, batch: &'b Batch, marks: &'b Marks) -> impl Iterator<Item = Letter<'b>> {
         batch.iter().filter_map(move |(offset, record)| self.letter(Place { partition, offset }, record, marks))
     }
 
@@ -163,7 +158,8 @@ impl<'a> Letters<'a> {
     }
 
     fn no_letter(&self, place: Place, why: &str) -> Fault {
-        let message = format!("no dead letter of processor {} at {place} of {}: {why}", self.processor.name, self.topic());
+        let message =
+            format!("no dead letter of processor {} at {place} of {}: {why}", self.processor.name, self.topic());
         Fault::fatal("letter-missing", message).hint("pelton dlq list FILE PROCESSOR lists those that are there")
     }
 }

@@ -150,7 +150,8 @@ fn odd_time(progress: &Progress) -> Option<Failure> {
 
 fn stateful(processor: &str) -> Fault {
     let message = format!("processor {processor}: its plugin has state, which belongs to the hosts that run it");
-    Fault::fatal("plugin-has-state", message).hint("leave out --through-plugin: the letters go back to their source topic")
+    Fault::fatal("plugin-has-state", message)
+        .hint("leave out --through-plugin: the letters go back to their source topic")
 }
 
 /// Advances an engine's epoch until dropped, so that guests yield and deadlines are seen.

@@ -85,7 +85,7 @@ impl Run<'_> {
             Found::Letter(letter) => {
                 let wanted = letter.mark.is_none() && self.options.filter.admits(&letter.facts());
                 if wanted && self.taken < self.options.limit {
-                    self.take(&letter)?;
+                    self.take(letter)?;
                 }
             }
         }
@@ -219,7 +219,10 @@ pub(super) fn foreign(letter: &Letter<'_>) -> Failure {
 fn truncated(letter: &Letter<'_>, bytes: u64) -> Failure {
     let reason = &letter.reason;
     let source = format!("{}/{} offset {}", reason.topic, reason.partition, reason.offset);
-    Failure::new("truncated", format!("its {bytes} bytes were cut to fit the dead-letter topic; the record is at {source}"))
+    Failure::new(
+        "truncated",
+        format!("its {bytes} bytes were cut to fit the dead-letter topic; the record is at {source}"),
+    )
 }
 
 fn given_up(fault: Fault, replayed: u64) -> Fault {
@@ -228,10 +231,11 @@ fn given_up(fault: Fault, replayed: u64) -> Fault {
         (Verdict::Fenced, "commit-unknown") => Fault { verdict: Verdict::Transient, ..fault }
             .during(doing)
             .hint("run it again: what was committed is not replayed twice"),
-        (Verdict::Fenced, _) => {
-            Fault::fenced("replay-superseded", format!("{doing}: another replay or purge of these letters has taken over"))
-                .hint("what is committed stays so; let the other one finish")
-        }
+        (Verdict::Fenced, _) => Fault::fenced(
+            "replay-superseded",
+            format!("{doing}: another replay or purge of these letters has taken over"),
+        )
+        .hint("what is committed stays so; let the other one finish"),
         _ => fault.during(doing),
     }
 }

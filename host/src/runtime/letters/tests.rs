@@ -36,6 +36,9 @@ pub(crate) struct Rig {
     _dir: tempfile::TempDir,
 }
 
+/// Partition, value, timestamp and headers of a record.
+type Seen = (i32, String, i64, Vec<(String, String)>);
+
 /// A letter to be written; the default is of processor `p`.
 #[derive(Clone)]
 pub(crate) struct Dead<'a> {
@@ -112,8 +115,7 @@ impl Rig {
         (done, stays)
     }
 
-    /// Value, partition, timestamp and headers of what is in a topic.
-    fn read(&self, topic: &str) -> Vec<(i32, String, i64, Vec<(String, String)>)> {
+    fn read(&self, topic: &str) -> Vec<Seen> {
         let mut all = vec![];
         for partition in 0..self.log.topic(topic).unwrap().unwrap().partitions {
             let place = TopicPartition::new(topic, partition);
@@ -179,7 +181,8 @@ fn a_letter_becomes_its_record_again_once() {
     let rig = Rig::new();
     rig.bury(&[Dead::default(), Dead { partition: 0, replays: 1, ..Dead::default() }]);
     assert_eq!(rig.replay(options()), (done(2, 0), vec![]));
-    let headers = |replays: &str| vec![("own".to_owned(), "1".to_owned()), ("pelton-replays".to_owned(), replays.to_owned())];
+    let headers =
+        |replays: &str| vec![("own".to_owned(), "1".to_owned()), ("pelton-replays".to_owned(), replays.to_owned())];
     let expected = [(0, "v".to_owned(), 77, headers("2")), (1, "v".to_owned(), 77, headers("1"))];
     assert_eq!(rig.read("in"), expected, "own headers and time, the partition that it came from, one count");
     assert_eq!(rig.replay(options()), (done(0, 0), vec![]));
