@@ -62,6 +62,11 @@ impl Plan {
         Builder::new(application, log, false).build(plugins).map(|(plan, _)| plan)
     }
 
+    /// The plan as it would be: topics that are missing are imagined.
+    pub(super) fn look(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
+        Builder::new(application, log, true).build(plugins).map(|(plan, _)| plan)
+    }
+
     /// The same, changing nothing.
     pub fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Report, Fault> {
         let (plan, creates) = Builder::new(application, log, true).build(plugins)?;

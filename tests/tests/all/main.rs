@@ -3,6 +3,7 @@
 
 mod cases;
 mod crash;
+mod dlq;
 mod groups;
 mod harness;
 mod kills;
