@@ -29,6 +29,8 @@ pub struct Batch {
     pub headers: Headers,
     /// The wall clock when the batch was formed, in milliseconds. Kept when the batch is run again.
     pub now: i64,
+    /// How often the first entry was tried before and asked for a retry; 0 the first time. The other entries are at their first try.
+    pub attempt: u32,
 }
 
 /// One record, borrowed from columns or from a client's buffer.
@@ -253,8 +255,9 @@ impl Batch {
         self.headers.push(record.headers);
     }
 
-    /// Empties the batch and keeps its buffers; input and partition stay.
+    /// Empties the batch and keeps its buffers; input and partition stay. What is filled in next is at its first try.
     pub fn clear(&mut self) {
+        self.attempt = 0;
         self.offsets.clear();
         self.timestamps.clear();
         self.keys.clear();
@@ -270,9 +273,11 @@ impl Batch {
         })
     }
 
-    /// A batch of its own with the entries `range`, input, partition and `now` kept.
+    /// A batch of its own with the entries `range`, input, partition and `now` kept. The attempt stays with the first entry.
     pub fn slice(&self, range: std::ops::Range<usize>) -> Batch {
-        let mut part = Batch { input: self.input, partition: self.partition, now: self.now, ..Batch::default() };
+        let attempt = if range.start == 0 { self.attempt } else { 0 };
+        let mut part =
+            Batch { input: self.input, partition: self.partition, now: self.now, attempt, ..Batch::default() };
         self.iter().skip(range.start).take(range.len()).for_each(|(offset, record)| part.push(offset, record));
         part
     }
@@ -296,6 +301,16 @@ mod tests {
             assert!(!column.check());
             assert!(column.iter().count() <= 2);
         }
+    }
+
+    #[test]
+    fn the_attempt_stays_with_the_first_entry() {
+        let mut batch = Batch { attempt: 3, ..Batch::default() };
+        let record = RecordRef { key: None, value: None, headers: HeadersRef::default(), timestamp: -1 };
+        (0..3).for_each(|offset| batch.push(offset, record));
+        assert_eq!((batch.slice(0..1).attempt, batch.slice(0..3).attempt, batch.slice(1..3).attempt), (3, 3, 0));
+        batch.clear();
+        assert_eq!(batch.attempt, 0);
     }
 
     #[test]
