@@ -3,6 +3,7 @@
 
 use super::matching;
 use crate::changelog;
+use crate::config::Ordering;
 use crate::config::settings::{Application, Processor};
 use crate::delivery::{self, LetterGate};
 use crate::metrics::ProcessorMetrics;
@@ -119,6 +120,7 @@ impl<'a> Builder<'a> {
             dead_letters,
             partitions,
             limits: processor.limits.clone(),
+            delivery: self.application.delivery,
             ordering: processor.ordering,
             retry: processor.retry.clone(),
             dead_letter: processor.dead_letter.clone(),
@@ -176,16 +178,26 @@ impl<'a> Builder<'a> {
         component: &Component,
         (partitions, input_bytes): (i32, u64),
     ) -> Result<Vec<Arc<str>>, Fault> {
+        let (application, name) = (&self.application.id, &processor.name);
+        let mut stores: Vec<&str> = component.manifest.stores.iter().map(|store| store.name.as_str()).collect();
+        if self.has_park(processor)? {
+            stores.push(ids::PARKED_STORE);
+        }
         let mut topics = Vec::new();
-        for store in &component.manifest.stores {
-            let (application, name) = (&self.application.id, &processor.name);
-            let topic = self.internal(changelog::spec(application, name, &store.name, partitions, input_bytes))?;
+        for store in stores {
+            let topic = self.internal(changelog::spec(application, name, store, partitions, input_bytes))?;
             if let Some(info) = self.topics.get(&topic) {
                 changelog::check(info, partitions)?;
             }
             topics.push(topic);
         }
         Ok(topics)
+    }
+
+    /// Whether records are parked by key, or were and may be left.
+    fn has_park(&self, processor: &Processor) -> Result<bool, Fault> {
+        let topic = ids::changelog_topic(&self.application.id, &processor.name, ids::PARKED_STORE);
+        Ok(processor.ordering == Ordering::Key || self.log.topic(&topic)?.is_some())
     }
 
     /// Finds a topic that the file names, or makes it where the file says so.
