@@ -80,6 +80,13 @@ impl Host {
         self.child.id()
     }
 
+    /// Resident memory, in KiB.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a running process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line VmRSS");
+        line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number of KiB")
+    }
+
     /// TERM, STOP, CONT, …
     pub fn signal(&self, name: &str) {
         let done =

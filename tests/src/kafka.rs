@@ -7,6 +7,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceS
 use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::groups::GroupInfo;
 use rdkafka::message::{BorrowedMessage, DeliveryResult, Header, Headers, Message, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -71,14 +72,15 @@ pub fn delete_records(topic: &str, partition: i32, offset: i64) {
 
 /// [`delete_records`] of a compacted topic, before the offset given for each partition: the policy is widened meanwhile.
 pub fn truncate_compacted(topic: &str, offsets: &[i64]) {
-    set_policy(topic, "compact,delete");
+    alter(topic, &[("cleanup.policy", "compact,delete")]);
     offsets.iter().enumerate().for_each(|(p, &offset)| delete_records(topic, p as i32, offset));
-    set_policy(topic, "compact");
+    alter(topic, &[("cleanup.policy", "compact")]);
 }
 
-fn set_policy(topic: &str, policy: &str) {
-    let change =
-        AlterConfig::new(ResourceSpecifier::Topic(topic)).set("cleanup.policy", policy).set("retention.ms", "-1");
+/// Gives a topic these settings in place of all that it had; retention stays off.
+pub fn alter(topic: &str, settings: &[(&str, &str)]) {
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("retention.ms", "-1");
+    let change = settings.iter().fold(change, |change, (key, value)| change.set(key, value));
     let done = block_on(admin().alter_configs([&change], &options())).expect("alter_configs answers");
     done.into_iter().for_each(|r| drop(r.unwrap_or_else(|e| panic!("topic {topic}: {e:?}"))));
 }
@@ -112,11 +114,37 @@ pub fn total(topic: &str) -> i64 {
 
 /// What a group has committed, by partition, as seen by committed readers.
 pub fn committed(group: &str, topic: &str) -> Vec<Option<i64>> {
+    let committed = commits(group, topic);
+    committed.elements().iter().map(|e| e.offset().to_raw().filter(|&offset| offset >= 0)).collect()
+}
+
+/// What a group keeps beside the offset of each partition; empty where nothing is kept.
+pub fn metadata(group: &str, topic: &str) -> Vec<String> {
+    commits(group, topic).elements().iter().map(|e| e.metadata().to_owned()).collect()
+}
+
+fn commits(group: &str, topic: &str) -> TopicPartitionList {
     let consumer: BaseConsumer = config().set("group.id", group).create().unwrap();
     let mut list = TopicPartitionList::new();
     list.add_partition_range(topic, 0, partition_count(topic) - 1);
-    let committed = consumer.committed_offsets(list, LIMIT).expect("committed offsets");
-    committed.elements().iter().map(|e| e.offset().to_raw().filter(|&offset| offset >= 0)).collect()
+    consumer.committed_offsets(list, LIMIT).expect("committed offsets")
+}
+
+/// How many members of a classic group have partitions of a topic; 0 while the group is not settled.
+pub fn holders(group: &str, topic: &str) -> usize {
+    let groups = any_consumer().fetch_group_list(Some(group), LIMIT).expect("a list of groups");
+    let names = |bytes: &[u8]| bytes.windows(topic.len()).any(|window| window == topic.as_bytes());
+    let holders = |group: &GroupInfo| group.members().iter().filter(|m| m.assignment().is_some_and(names)).count();
+    groups.groups().iter().filter(|group| group.state() == "Stable").map(holders).sum()
+}
+
+/// How often the members of a classic group have been given their partitions: the broker keeps a record of each time, whose key is
+/// the number 2 and the group's name.
+pub fn generations(group: &str) -> usize {
+    let length = u16::try_from(group.len()).expect("a short name").to_be_bytes();
+    let key = [&[0, 2], &length[..], group.as_bytes()].concat();
+    let records = read("__consumer_offsets", Isolation::Uncommitted);
+    records.iter().filter(|r| r.key.as_deref() == Some(&*key)).count()
 }
 
 /// Every record that is readable now, in partition and offset order.

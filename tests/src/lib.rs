@@ -33,11 +33,22 @@ pub mod load;
 /// What is in a state folder.
 pub mod store;
 
+/// Changes between two runs.
+mod change;
+/// Input that misbehaves, with known ends.
+pub mod hostile;
+/// Dead letters as they describe themselves.
+pub mod letter;
+
+/// Where each input ended.
+pub mod account;
 /// The end-to-end cases that are folders.
 pub mod cases;
 /// Judges of outcomes.
 pub mod oracle;
 
+pub use account::Account;
 pub use app::{App, Log, Processor};
+pub use letter::Letter;
 pub use record::Rec;
 pub use rng::Rng;

@@ -27,13 +27,18 @@ pub struct Feed {
 impl Feed {
     /// `per_second` records with values and keys of [`records`].
     pub fn start(topic: String, mut rng: Rng, keys: u64, per_second: u64) -> Feed {
+        Feed::of(topic, per_second, move |from, n| records(&mut rng, keys, from, n))
+    }
+
+    /// `per_second` records that `make` gives: so many, numbered from the first number on.
+    pub fn of(topic: String, per_second: u64, mut make: impl FnMut(usize, usize) -> Vec<Rec> + Send + 'static) -> Feed {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             let (feeder, start, mut sent) = (Feeder::new(), Instant::now(), Vec::new());
             while !stopped.load(Ordering::Relaxed) {
                 let due = (start.elapsed().as_millis() as u64 * per_second / 1000) as usize;
-                let fresh = records(&mut rng, keys, sent.len(), due.saturating_sub(sent.len()));
+                let fresh = make(sent.len(), due.saturating_sub(sent.len()));
                 fresh.iter().for_each(|r| feeder.send(&topic, r));
                 sent.extend(fresh);
                 std::thread::sleep(Duration::from_millis(10));

@@ -54,10 +54,14 @@ pub(crate) fn producer(linger_ms: &str) -> Feeder {
 
 /// Waits where the client's queue is full.
 pub(crate) fn send(producer: &Feeder, topic: &str, key: &[u8], value: &[u8]) {
-    let mut record = BaseRecord::to(topic).key(key).payload(value);
+    send_record(producer, BaseRecord::to(topic).key(key).payload(value));
+}
+
+/// The same, with whatever the record says of itself.
+pub(crate) fn send_record(producer: &Feeder, mut record: BaseRecord<'_, [u8], [u8]>) {
     while let Err((error, back)) = producer.send(record) {
         let full = matches!(error, KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull));
-        assert!(full, "produce to {topic}: {error}");
+        assert!(full, "produce to {}: {error}", back.topic);
         std::thread::sleep(Duration::from_millis(1));
         record = back;
     }

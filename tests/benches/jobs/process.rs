@@ -39,6 +39,11 @@ impl Process {
         self.stat().1
     }
 
+    /// Resident memory now.
+    pub(crate) fn resident_mib(&self) -> f64 {
+        status_kib(self.child.id(), "VmRSS:") as f64 / 1024.0
+    }
+
     /// Takes note of the peak memory, which cannot be asked for after the end; panics when it ended too early.
     pub(crate) fn look(&mut self) {
         let ended = self.ended();
@@ -64,7 +69,7 @@ impl Process {
     }
 
     fn ended(&mut self) -> bool {
-        self.peak_kib = self.peak_kib.max(peak_kib(self.child.id()));
+        self.peak_kib = self.peak_kib.max(status_kib(self.child.id(), "VmHWM:"));
         self.stat().0 == 'Z'
     }
 
@@ -99,9 +104,9 @@ pub(crate) fn whole(command: &mut Command, dir: &Path) -> (Cost, String) {
     (cost, process.said())
 }
 
-/// 0 for a process that has ended.
-fn peak_kib(pid: u32) -> u64 {
+/// A line of `/proc/PID/status` that is a size; 0 for a process that has ended.
+fn status_kib(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

@@ -159,18 +159,9 @@ fn undisturbed(log: Log) -> &'static Outcome {
 }
 
 fn outcome(app: &App) -> Outcome {
-    let dead = app.read("dead").into_iter().map(|r| without_id(r, &app.id)).collect();
+    let dead = app.read_settled("dead");
     let changelog = oracle::view(&app.read_named(&app.changelog("count", "counts")));
     Outcome { out: app.read("out"), dead, changelog, stores: store::dump(&app.state_dir(1)) }
-}
-
-/// Headers of dead letters name topics, which begin with the application's id.
-fn without_id(mut record: Rec, id: &str) -> Rec {
-    for (_, value) in &mut record.headers {
-        let text = value.as_ref().map(|v| String::from_utf8_lossy(v).replace(id, "app").into_bytes());
-        *value = text;
-    }
-    record
 }
 
 /// Dead letters of several partitions meet in one; their order among each other is free.

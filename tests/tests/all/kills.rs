@@ -70,7 +70,7 @@ fn loaded(name: &str, delivery: &str) -> (App, Rng) {
 }
 
 /// One life: in every fourth it dies at any moment, also of its start; else after it has shown that it works.
-fn killed_run(app: &App, rng: &mut Rng) {
+pub(super) fn killed_run(app: &App, rng: &mut Rng) {
     let before = kafka::total(&app.topic("out"));
     let mut host = app.host(1).start();
     if rng.below(4) > 0 {

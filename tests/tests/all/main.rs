@@ -3,21 +3,45 @@
 
 mod cases;
 mod crash;
+mod dead_letters;
+mod dead_topic;
+mod delivery;
 mod dlq;
 mod groups;
 mod harness;
+mod isolation;
 mod kills;
+mod ordering;
+mod parked;
 mod plugins;
 mod records;
 mod restore;
+mod retries;
 mod shutdown;
 mod slow;
 mod startup;
 
-use pelton_tests::{App, Log, Rec, kafka, wait};
+use pelton_tests::{Account, App, Log, Rec, kafka, wait};
 use std::time::Duration;
 
 const BOTH: [Log; 2] = [Log::Embedded, Log::Kafka];
+
+/// What a job with the topics `in`, `out` and `dead` was given and has made.
+struct Topics {
+    input: Vec<Rec>,
+    output: Vec<Rec>,
+    dead: Vec<Rec>,
+}
+
+impl Topics {
+    fn of(app: &App) -> Topics {
+        Topics { input: app.read("in"), output: app.read("out"), dead: app.read("dead") }
+    }
+
+    fn account(&self) -> Account<'_> {
+        Account { input: &self.input, output: &self.output, dead: &self.dead }
+    }
+}
 
 /// How often a scenario repeats its fault: few in `make test`, all that it states with `PELTON_FULL`.
 fn repeats(few: usize, full: usize) -> usize {

@@ -188,12 +188,8 @@ fn each_rule_alone_is_enforced() {
 #[test]
 fn what_is_said_of_a_failure_is_cut() {
     let long = || "é".repeat(20_000);
-    let failure = Failure {
-        code: long(),
-        message: long(),
-        retry_after_ms: Some(u64::MAX),
-        details: vec![(long(), long()); 65],
-    };
+    let failure =
+        Failure { code: long(), message: long(), retry_after_ms: Some(u64::MAX), details: vec![(long(), long()); 65] };
     let bounds = Bounds { bytes: u64::MAX, ..BOUNDS };
     let result = Lifted { done: 3, ending: Ending::Retry(failure), ..plain() };
     let crate::model::Ending::Retry(failure) = validate::progress(result, &bounds).unwrap().ending else {
