@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 
 use pelton_bindings_transform::pelton::plugin::types::Batch;
 
-use crate::identity::{Origin, Random};
+use crate::identity::Origin;
 
 /// Where everything of a task comes from.
 struct Home {
@@ -27,14 +27,23 @@ struct Home {
     partition: u32,
 }
 
+/// The bytes of one record, in order.
+#[derive(Clone, Copy)]
+struct Sequence {
+    offset: i64,
+    /// Parts made so far; the last of them is `part`, of which so many bytes were used.
+    parts: u32,
+    part: [u8; 32],
+    used: usize,
+}
+
 thread_local! {
     static HOME: RefCell<Home> = const {
         RefCell::new(Home { application: String::new(), processor: String::new(), topics: Vec::new(), partition: 0 })
     };
     static INPUT: Cell<Option<u32>> = const { Cell::new(None) };
     static OFFSET: Cell<i64> = const { Cell::new(NOWHERE) };
-    /// The sequence that is being used, with the offset that it belongs to.
-    static SEQUENCE: Cell<Option<(i64, Random)>> = const { Cell::new(None) };
+    static SEQUENCE: Cell<Option<Sequence>> = const { Cell::new(None) };
 }
 
 /// No record is being handled.
@@ -43,14 +52,10 @@ const NOWHERE: i64 = -1;
 /// Fills `bytes` with the next random bytes of the record being handled: for crates that want them through a hook of their own.
 pub fn fill(bytes: &mut [u8]) {
     let offset = OFFSET.get();
-    let mut random = match SEQUENCE.get() {
-        Some((at, random)) if at == offset => random,
-        _ => start(offset),
-    };
-    for chunk in bytes.chunks_mut(8) {
-        chunk.copy_from_slice(&random.next().to_le_bytes()[..chunk.len()]);
-    }
-    SEQUENCE.set(Some((offset, random)));
+    let mut sequence =
+        SEQUENCE.get().filter(|sequence| sequence.offset == offset).unwrap_or_else(|| Sequence::new(offset));
+    bytes.iter_mut().for_each(|byte| *byte = sequence.next());
+    SEQUENCE.set(Some(sequence));
 }
 
 /// Says whose instance this is.
@@ -73,11 +78,27 @@ pub(crate) fn at(offset: i64) {
     OFFSET.set(offset);
 }
 
-fn start(offset: i64) -> Random {
+impl Sequence {
+    fn new(offset: i64) -> Sequence {
+        Sequence { offset, parts: 0, part: [0; 32], used: 32 }
+    }
+
+    fn next(&mut self) -> u8 {
+        if self.used == self.part.len() {
+            self.part = part(self.offset, self.parts);
+            self.parts = self.parts.wrapping_add(1);
+            self.used = 0;
+        }
+        self.used += 1;
+        self.part[self.used - 1]
+    }
+}
+
+fn part(offset: i64, number: u32) -> [u8; 32] {
     HOME.with_borrow(|home| {
         let Home { application, processor, topics, partition } = home;
         let topic = INPUT.get().and_then(|input| topics.get(input as usize)).map_or("", String::as_str);
-        Origin { application, processor, topic, partition: *partition, offset }.entropy()
+        Origin { application, processor, topic, partition: *partition, offset }.entropy(number)
     })
 }
 

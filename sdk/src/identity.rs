@@ -56,10 +56,9 @@ impl Origin<'_> {
         Random(u64::from_be_bytes(bytes))
     }
 
-    /// The start of what crates get that ask the platform for randomness.
-    pub(crate) fn entropy(&self) -> Random {
-        let bytes: [u8; 8] = half(&self.digest(2, 0));
-        Random(u64::from_be_bytes(bytes))
+    /// Part `n` of what crates get that ask the platform for randomness: a whole digest, since a UUID wants more than 64 bits.
+    pub(crate) fn entropy(&self, n: u32) -> [u8; 32] {
+        self.digest(2, n)
     }
 
     fn digest(&self, domain: u8, n: u32) -> [u8; 32] {

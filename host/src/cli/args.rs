@@ -1,5 +1,6 @@
 //! The command line as users see it: verbs, options, their help.
 
+use super::dlq::args::DlqArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -37,6 +38,8 @@ pub(super) enum Verb {
     Consume(ConsumeArgs),
     /// List the topics of an application's log.
     Topics(TopicsArgs),
+    /// Work with the dead letters of a processor: list, show, replay, purge.
+    Dlq(DlqArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -47,6 +50,7 @@ Exit codes (docs/exit-codes.md):
   3  refused before running: application file, topics, plugin, state folder
   4  stopped before everything was committed; the next start does it again
   5  another process uses the identity of this one
+  6  done in part: dead letters that could not be replayed are named
 
 Environment:
   PELTON_LOG  which log lines are shown, such as `debug` or `pelton::task=trace,info`

@@ -11,6 +11,27 @@ pub(super) fn show(bytes: Option<&[u8]>) -> String {
     }
 }
 
+/// Reads what [`show`] prints; `None` is null. Text that it would quote may come plain, too, where nothing else could be meant.
+pub(super) fn parse(text: &str) -> Result<Option<Vec<u8>>, String> {
+    if text == "null" {
+        return Ok(None);
+    }
+    if let Some(digits) = text.strip_prefix("0x") {
+        return hex::decode(digits).map(Some).map_err(|error| format!("bytes are written as 0x80ff: {error}"));
+    }
+    if text.starts_with('"') {
+        let quoted: Result<String, _> = serde_json::from_str(text);
+        return quoted.map(|text| Some(text.into_bytes())).map_err(|error| format!("quoted as in JSON: {error}"));
+    }
+    Ok(Some(text.as_bytes().to_vec()))
+}
+
+/// Text of several words for one line: as it is, or quoted where a character would not be seen as what it is.
+pub(super) fn one_line(text: &str) -> String {
+    let odd = |c: char| c != ' ' && (c.is_whitespace() || c.is_control() || is_invisible(c));
+    if text.contains(odd) || text.starts_with('"') { quoted(text) } else { text.to_owned() }
+}
+
 /// Nothing that another form could be taken for, and nothing that cannot be seen.
 fn is_plain(text: &str) -> bool {
     let odd = |c: char| c.is_whitespace() || c.is_control() || is_invisible(c);
@@ -70,6 +91,37 @@ mod tests {
         let shown: BTreeSet<String> = all.iter().map(|b| show(*b)).collect();
         assert_eq!(shown.len(), all.len(), "{shown:?}");
         assert!(shown.iter().all(|s| !s.contains(char::is_control)));
+        for bytes in all {
+            assert_eq!(parse(&show(*bytes)).as_ref().map(Option::as_deref), Ok(*bytes), "{}", show(*bytes));
+        }
+    }
+
+    #[test]
+    fn plain_text_may_come_as_it_is() {
+        assert_eq!(parse("a b\"c").unwrap().as_deref(), Some(&b"a b\"c"[..]));
+        assert_eq!(parse("").unwrap().as_deref(), Some(&b""[..]));
+        for wrong in ["0x8", "0xzz", "\"a", "\"a\" b"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_message_keeps_to_its_line() {
+        assert_eq!(one_line("what went wrong: it"), "what went wrong: it");
+        assert_eq!(one_line("a\nb\u{202e}"), r#""a\nb\u202e""#);
+        assert_eq!(one_line("\"a\nb\""), r#""\"a\nb\"""#);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_shown_is_read(bytes in proptest::option::of(proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40))) {
+            proptest::prop_assert_eq!(parse(&show(bytes.as_deref())), Ok(bytes));
+        }
+
+        #[test]
+        fn whatever_text_is_shown_is_read(text in ".*") {
+            proptest::prop_assert_eq!(parse(&show(Some(text.as_bytes()))), Ok(Some(text.into_bytes())));
+        }
     }
 
     #[test]

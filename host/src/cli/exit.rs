@@ -11,6 +11,7 @@ pub(super) const FAILED: u8 = 1;
 pub(super) const USAGE: u8 = 2;
 pub(super) const REFUSED: u8 = 3;
 pub(super) const IDENTITY: u8 = 5;
+pub(super) const PARTLY: u8 = 6;
 
 /// Codes of faults that end a host that was running, where everything else that is fatal was refused before.
 const WHILE_RUNNING: &[&str] = &[
@@ -41,6 +42,18 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// What was asked for was done, save for what has been named.
+#[derive(Debug)]
+pub(super) struct Partly(pub String);
+
+impl fmt::Display for Partly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Partly {}
+
 /// The exit code of a verb's error.
 pub(super) fn code(error: &anyhow::Error) -> u8 {
     if let Some(fault) = error.downcast_ref::<Fault>() {
@@ -51,6 +64,9 @@ pub(super) fn code(error: &anyhow::Error) -> u8 {
     }
     if error.is::<Usage>() {
         return USAGE;
+    }
+    if error.is::<Partly>() {
+        return PARTLY;
     }
     if is_closed_pipe(error) { OK } else { FAILED }
 }
@@ -80,7 +96,9 @@ mod tests {
         assert_eq!(code(&Fault::fatal("identity-in-use", "x").into()), IDENTITY);
         assert_eq!(code(&Fault::fenced("producer-fenced", "x").into()), IDENTITY);
         assert_eq!(code(&Fault::transient("broker-away", "x").into()), FAILED);
+        assert_eq!(code(&Fault::fenced("replay-superseded", "x").into()), IDENTITY);
         assert_eq!(code(&Usage("x".into()).into()), USAGE);
+        assert_eq!(code(&Partly("x".into()).into()), PARTLY);
         let pipe = anyhow::Error::from(io::Error::from(ErrorKind::BrokenPipe)).context("printing");
         assert_eq!(code(&pipe), OK);
     }
@@ -88,7 +106,7 @@ mod tests {
     #[test]
     fn the_page_names_every_code() {
         let page = include_str!("../../../docs/exit-codes.md");
-        for code in [OK, FAILED, USAGE, REFUSED, 4, IDENTITY] {
+        for code in [OK, FAILED, USAGE, REFUSED, 4, IDENTITY, PARTLY] {
             assert!(page.contains(&format!("| {code} |")), "{code}");
         }
         for code in WHILE_RUNNING.iter().chain([&IDENTITY_IN_USE]) {

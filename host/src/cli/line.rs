@@ -47,7 +47,7 @@ impl<'a> Line<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
         Bytes(Cow::Borrowed(bytes))
     }
 }
@@ -85,7 +85,8 @@ impl<'de> Deserialize<'de> for Bytes<'_> {
     }
 }
 
-fn headers<'a>(headers: HeadersRef<'a>) -> Vec<(Bytes<'a>, Option<Bytes<'a>>)> {
+/// Names and values, in order.
+pub(super) fn headers<'a>(headers: HeadersRef<'a>) -> Vec<(Bytes<'a>, Option<Bytes<'a>>)> {
     headers.iter().map(|(name, value)| (Bytes::of(name), value.map(Bytes::of))).collect()
 }
 

@@ -5,6 +5,7 @@ mod build;
 mod bytes;
 mod check;
 mod consume;
+mod dlq;
 mod exit;
 mod host;
 mod inspect;
@@ -13,6 +14,7 @@ mod logging;
 mod produce;
 mod progress;
 mod run;
+mod time;
 mod topics;
 
 #[cfg(test)]
@@ -63,6 +65,7 @@ fn perform(verb: &Verb, out: &mut Out<'_>) -> anyhow::Result<()> {
         Verb::Produce(args) => produce::produce(args),
         Verb::Consume(args) => consume::consume(args, out),
         Verb::Topics(args) => topics::topics(args, out),
+        Verb::Dlq(args) => dlq::dlq(args, out),
     }
 }
 

@@ -63,6 +63,11 @@ impl Progress {
         self.bar.inc(records);
     }
 
+    /// Lets `print` write to the terminal above the bar.
+    pub(super) fn above<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
     /// Something that takes long without counting.
     pub(super) fn tick(&self) {
         // it would start a thread even for a bar that nobody sees

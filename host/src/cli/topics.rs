@@ -2,10 +2,10 @@
 
 use super::args::TopicsArgs;
 use super::{Out, host, load};
-use crate::config::Application;
 use crate::config::names::is_internal;
+use crate::config::{Application, Processor};
 use crate::model::log::{Ends, Log, TopicInfo};
-use crate::model::{Fault, TopicPartition};
+use crate::model::{Fault, TopicPartition, ids};
 use serde_json::json;
 
 pub(super) fn topics(args: &TopicsArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
@@ -44,11 +44,17 @@ fn row(application: &Application, log: &dyn Log, info: &TopicInfo) -> Result<Row
     })
 }
 
-/// A changelog, or the dead-letter topic of a processor that names none.
+/// A changelog, the dead-letter topic of a processor that names none, or the marks of what was replayed from any.
 fn is_own(application: &Application, topic: &str) -> bool {
     let id = &application.id;
-    let unnamed = application.processors.iter().filter(|p| p.dead_letter_topic.is_none());
-    is_internal(id, topic) || unnamed.into_iter().any(|p| topic == format!("{id}-{}-dead-letters", p.name))
+    let is_letters = |processor: &Processor| match &processor.dead_letter_topic {
+        Some(named) => topic == ids::marks_topic(named),
+        None => {
+            let own = ids::dead_letter_topic(id, &processor.name);
+            topic == own || topic == ids::marks_topic(&own)
+        }
+    };
+    is_internal(id, topic) || application.processors.iter().any(is_letters)
 }
 
 impl Row {

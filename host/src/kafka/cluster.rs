@@ -10,6 +10,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, Resour
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::metadata::{Metadata, MetadataTopic};
+use rdkafka::{Offset, TopicPartitionList};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -80,6 +81,16 @@ impl Cluster {
             Some(Err((_, code))) if code != Code::TopicAlreadyExists => Err(refused_topic(code, &doing)),
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn delete_records(&self, partition: &TopicPartition, before: i64) -> Result<(), Fault> {
+        let doing = format!("deleting the records of {partition} before offset {before}");
+        let failed = |error: KafkaError| undeleted(&error, &doing);
+        let mut list = TopicPartitionList::with_capacity(1);
+        list.add_partition_offset(&partition.topic, partition.partition, Offset::Offset(before)).map_err(failed)?;
+        let options = AdminOptions::new().request_timeout(Some(CALL)).operation_timeout(Some(CALL));
+        let answers = block_on(self.admin.delete_records(&list, &options)).map_err(failed)?;
+        answers.elements().iter().try_for_each(|answer| answer.error().map_err(failed))
     }
 
     pub(super) fn ends(&self, partition: &TopicPartition) -> Result<Ends, Fault> {
@@ -154,6 +165,16 @@ fn block_on<T>(future: impl Future<Output = Result<T, KafkaError>>) -> Result<T,
             Poll::Ready(answer) => return answer,
             Poll::Pending => std::thread::park(),
         }
+    }
+}
+
+fn undeleted(error: &KafkaError, doing: &str) -> Fault {
+    match error.rdkafka_error_code() {
+        Some(code @ Code::PolicyViolation) => {
+            Fault::fatal("delete-refused", format!("{doing}: {}", faults::describe(code)))
+                .hint("the topic is only compacted: its records cannot be deleted from the front")
+        }
+        _ => faults::of(error, doing),
     }
 }
 

@@ -61,6 +61,10 @@ impl Log for Kafka {
         self.cluster.ends(partition)
     }
 
+    fn delete_records(&self, partition: &TopicPartition, before: i64) -> Result<(), Fault> {
+        self.cluster.delete_records(partition, before)
+    }
+
     fn producer(&self, id: &str, delivery: Delivery) -> Result<Box<dyn Producer>, Fault> {
         Ok(Box::new(producer::KafkaProducer::open(&self.cluster, id, delivery)?))
     }

@@ -32,12 +32,6 @@ impl LocalLog {
         self.inner.delete(name)
     }
 
-    /// Removes the records before `offset` (at most all), as Kafka's DeleteRecords does.
-    pub fn delete_records(&self, partition: &TopicPartition, offset: i64) -> Result<(), Fault> {
-        let _commit = lock(&self.inner.commit);
-        clean::delete_before(&self.inner, partition, offset)
-    }
-
     /// A group as seen from outside: it can be asked for its offsets.
     pub fn group(&self, name: &str) -> Arc<dyn Group> {
         Arc::new(LocalGroup::observer(self.inner.clone(), name))
@@ -66,6 +60,11 @@ impl Log for LocalLog {
 
     fn ends(&self, partition: &TopicPartition) -> Result<Ends, Fault> {
         Ok(self.inner.existing(&partition.topic)?.partition(partition.partition)?.ends())
+    }
+
+    fn delete_records(&self, partition: &TopicPartition, before: i64) -> Result<(), Fault> {
+        let _commit = lock(&self.inner.commit);
+        clean::delete_before(&self.inner, partition, before)
     }
 
     fn producer(&self, id: &str, delivery: Delivery) -> Result<Box<dyn Producer>, Fault> {

@@ -21,6 +21,7 @@ pub struct ProcessorMetrics {
     retries: Counter,
     log_lines_dropped: Counter,
     overlay_bytes: Gauge,
+    parked_records: Gauge,
     assigned: Gauge,
     rebalances: Counter,
     partitions_lost: Counter,
@@ -67,6 +68,7 @@ impl ProcessorMetrics {
             retries: own(names::DELIVERY_RETRIES),
             log_lines_dropped: own(names::PLUGIN_LOG_LINES_DROPPED),
             overlay_bytes: gauge(names::TASK_OVERLAY_BYTES, &[(names::PROCESSOR, processor)]),
+            parked_records: gauge(names::TASK_PARKED_RECORDS, &[(names::PROCESSOR, processor)]),
             assigned: gauge(names::TASK_ASSIGNED, &[(names::PROCESSOR, processor)]),
             rebalances: own(names::GROUP_REBALANCES),
             partitions_lost: own(names::GROUP_PARTITIONS_LOST),
@@ -114,6 +116,13 @@ impl ProcessorMetrics {
     /// The overlay of a task grew (or shrank) by so many bytes.
     pub fn overlay_changed(&self, bytes: i64) {
         self.overlay_bytes.increment(bytes as f64);
+    }
+
+    /// A task has so many more (or, negative, fewer) records parked.
+    pub fn parked(&self, records: i64) {
+        if records != 0 {
+            self.parked_records.increment(records as f64);
+        }
     }
 
     /// The group gave tasks to this host, or (negative) took some.

@@ -51,6 +51,8 @@ pub const TASK_TIMESTAMPS_REWRITTEN: Metric = counter(
 );
 pub const TASK_OVERLAY_BYTES: Metric =
     gauge("pelton_task_overlay_bytes", &[PROCESSOR], "Bytes of effects that are not yet committed.");
+pub const TASK_PARKED_RECORDS: Metric =
+    gauge("pelton_task_parked_records", &[PROCESSOR], "Input records that wait by key for a retry, or behind one.");
 pub const TASK_ASSIGNED: Metric = gauge("pelton_task_assigned", &[PROCESSOR], "Tasks that this host owns.");
 pub const DELIVERY_DEAD_LETTERS: Metric =
     counter("pelton_delivery_dead_letters_total", &[PROCESSOR, CODE], "Input records that became dead letters.");
@@ -95,6 +97,7 @@ pub const ALL: &[Metric] = &[
     TASK_RECORDS_SKIPPED,
     TASK_TIMESTAMPS_REWRITTEN,
     TASK_OVERLAY_BYTES,
+    TASK_PARKED_RECORDS,
     TASK_ASSIGNED,
     DELIVERY_DEAD_LETTERS,
     DELIVERY_RETRIES,
@@ -137,6 +140,7 @@ pelton_task_bytes_out_total{processor}
 pelton_task_records_skipped_total{processor,reason}
 pelton_task_timestamps_rewritten_total{processor}
 pelton_task_overlay_bytes{processor}
+pelton_task_parked_records{processor}
 pelton_task_assigned{processor}
 pelton_delivery_dead_letters_total{processor,code}
 pelton_delivery_retries_total{processor}

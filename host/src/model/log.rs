@@ -20,6 +20,10 @@ pub trait Log: Send + Sync {
     /// Where a partition begins and ends now.
     fn ends(&self, partition: &TopicPartition) -> Result<Ends, Fault>;
 
+    /// Deletes the records of a partition before the offset `before` (at most all), for good; its start moves there. `Fatal`
+    /// `delete-refused` where the topic's policy keeps records, as that of a compacted topic does on Kafka.
+    fn delete_records(&self, partition: &TopicPartition, before: i64) -> Result<(), Fault>;
+
     /// A producer with a stable identity. With [`Delivery::ExactlyOnce`] this fences every earlier producer of the same id, and
     /// completes or aborts what it left open, before it returns.
     fn producer(&self, id: &str, delivery: Delivery) -> Result<Box<dyn Producer>, Fault>;

@@ -15,5 +15,5 @@ pub mod state;
 pub use clock::{Clock, SystemClock};
 pub use effects::{Effects, Emits, Ending, Failure, Progress, Rejection, Writes};
 pub use fault::{Fault, Verdict};
-pub use ids::{TaskId, TopicPartition};
+pub use ids::{Place, TaskId, TopicPartition};
 pub use record::{Batch, Column, Headers, HeadersRef, RecordRef};

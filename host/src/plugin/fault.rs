@@ -223,7 +223,7 @@ mod tests {
         let text = "    0:   0x1f2 - core::hint::black_box\n                    at /lib/hint.rs:3:5\n                - bad::spin\n                    at src/lib.rs:7\n    1:    0x9 - bad.wasm!apply";
         let expected = ["core::hint::black_box (/lib/hint.rs:3:5)", "bad::spin (src/lib.rs:7)", "bad.wasm!apply"];
         assert_eq!(frames(text.lines()), expected);
-        let deep = "  1: m!f\n      at a.rs:1\n".repeat(FRAMES + 9);
+        let deep = "  1: 0x9 - m!f\n      at a.rs:1\n".repeat(FRAMES + 9);
         assert_eq!(frames(deep.lines()), vec!["m!f (a.rs:1)"; FRAMES]);
     }
 }

@@ -22,7 +22,7 @@ mod world;
 
 pub use call::{Call, Outcome};
 pub use component::Component;
-pub use engine::{Engine, TICK};
+pub use engine::{Engine, GUEST_STACK, TICK};
 pub use fault::CallFault;
 pub use guest::Guest;
 pub use limits::Limit;

@@ -6,6 +6,7 @@ mod ending;
 pub mod health;
 mod idle;
 mod instance;
+pub mod letters;
 mod limits;
 mod matching;
 mod opener;
@@ -13,6 +14,7 @@ mod plan;
 mod restores;
 mod signals;
 mod supervisor;
+mod walk;
 mod worker;
 
 pub use ending::Ending;
@@ -20,6 +22,7 @@ pub use health::{Health, Snapshot};
 pub use plan::{Plan, Plugins, Report};
 pub use restores::{RestoreProgress, Restores, ShowRestore};
 pub use supervisor::{RunOptions, run};
+pub use walk::{Stretch, walk};
 
 use crate::config::{Application, LogKind};
 use crate::kafka::Kafka;

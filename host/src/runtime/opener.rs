@@ -11,7 +11,7 @@ use crate::model::state::StateView;
 use crate::model::{Fault, TaskId, TopicPartition, Verdict};
 use crate::plugin::{Guest, Traced};
 use crate::state::{self, Stores};
-use crate::task::{Input, Lease, Parts, ProcessorSpec};
+use crate::task::{Input, Lease, Marker, Parts, ProcessorSpec, Trials};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +60,7 @@ pub(super) struct Tools {
     pub shared: Arc<Shared>,
     pub topics: HashMap<Arc<str>, TopicInfo>,
     pub stores: state::Shared,
+    pub trials: Arc<Trials>,
 }
 
 impl Job {
@@ -205,13 +206,14 @@ impl Opening<'_> {
             let Some(start) = self.patiently("finding the start", || self.start(partition, committed))? else {
                 return Ok(None);
             };
-            starts.push((start, committed.offset.unwrap_or(-1)));
+            starts.push(start);
         }
+        let marker = self.marker()?;
         let stores = match self.stores()? {
             None => return Ok(None),
             Some(stores) => stores,
         };
-        Ok(Some(Ready { starts, stores }))
+        Ok(Some(Ready { starts, committed, stores, marker }))
     }
 
     /// Repeats what fails in passing, saying so in health, until it succeeds or the job is cancelled.
@@ -249,10 +251,17 @@ impl Opening<'_> {
         inputs.iter().find(|input| input.topic == partition.topic).map_or(Start::Earliest, |input| input.start)
     }
 
-    /// Opens and restores the stores. The outer `None`: cancelled; the inner: a plugin without stores.
+    fn marker(&self) -> Result<Marker, Fault> {
+        let (id, application) = (&self.job.inner.id, &self.tools.shared.application);
+        let dir = application.state_dir.join("tasks").join(format!("{}-{}", id.processor, id.partition));
+        let topics = self.job.inner.spec.inputs.iter().map(|input| &*input.topic);
+        Marker::open(&dir, topics, &self.tools.trials)
+    }
+
+    /// Opens and restores the stores. The outer `None`: cancelled; the inner: a plugin without stores, and nothing parked.
     #[allow(clippy::type_complexity, reason = "two different absences, named in the comment")]
     fn stores(&self) -> Result<Option<Option<Arc<Mutex<Stores>>>>, Fault> {
-        if self.job.inner.spec.stores.is_empty() {
+        if self.job.inner.spec.changelogs.is_empty() {
             return Ok(Some(None));
         }
         let (mut wipe, mut wiped) = (self.job.inner.wipe, false);
@@ -283,7 +292,7 @@ impl Opening<'_> {
         if std::mem::take(wipe) {
             Stores::wipe(&dir)?;
         }
-        let mut stores = Stores::open(&dir, &job.spec.stores, &self.tools.stores, Arc::new(shared.clock))?;
+        let mut stores = Stores::open(&dir, &job.spec.all_stores(), &self.tools.stores, Arc::new(shared.clock))?;
         let changelogs: Vec<TopicPartition> =
             job.spec.changelogs.iter().map(|name| TopicPartition::new(name.clone(), job.id.partition)).collect();
         let mut restore = Restore::start(shared.log.clone(), &changelogs, &mut stores, Arc::new(shared.clock))?;
@@ -300,7 +309,7 @@ impl Opening<'_> {
 
     fn restored(&self, progress: &Progress) {
         let spec = &self.job.inner.spec;
-        if let [store, ..] = &spec.stores[..] {
+        if let [store, ..] = &spec.all_stores()[..] {
             // a task's stores are restored together, and counted under the first
             ChangelogMetrics::new(&spec.name, &store.name).restored(progress.records);
         }
@@ -319,10 +328,12 @@ impl Opening<'_> {
         let (job, tools) = (&self.job.inner, self.tools);
         let spec = &job.spec;
         let context = plan::context(spec, job.id.partition, &tools.topics);
+        // the guest sees its own stores only, by their numbers
         let view = ready.stores.clone().map(|stores| stores as Arc<Mutex<dyn StateView>>);
+        let view = view.filter(|_| !spec.stores.is_empty());
         let log = Arc::new(Traced { task: job.id.clone() });
         let guest = Guest::new(spec.component.clone(), context, spec.limits.clone(), view, log);
-        let inputs = self.inputs(sources, &ready.starts);
+        let inputs = self.inputs(sources, &ready);
         let find = |names: &mut dyn Iterator<Item = &Arc<str>>| {
             names.filter_map(|name| tools.topics.get(name).cloned()).collect::<Vec<_>>()
         };
@@ -339,16 +350,21 @@ impl Opening<'_> {
                 inputs,
                 stores: ready.stores,
                 guest,
+                marker: ready.marker,
             },
         }
     }
 
     /// In the order that batches index: the group gives sources in any order.
-    fn inputs(&self, sources: Returned, starts: &[(i64, i64)]) -> Vec<Input> {
+    fn inputs(&self, sources: Returned, ready: &Ready) -> Vec<Input> {
+        let clock = &self.tools.shared.clock;
+        let places = ready.starts.iter().zip(&ready.committed);
         let mut inputs: Vec<Input> = sources
             .into_iter()
-            .zip(starts)
-            .map(|(source, &(start, committed))| Input::new(source, start, committed))
+            .zip(places)
+            .map(|(source, (&start, committed))| {
+                Input::new(source, start, committed.offset.unwrap_or(-1)).recall(&committed.metadata, clock)
+            })
             .collect();
         let rank = |topic: &Arc<str>| self.job.inner.spec.inputs.iter().position(|input| input.topic == *topic);
         inputs.sort_by_key(|input| rank(&input.partition().topic));
@@ -357,9 +373,11 @@ impl Opening<'_> {
 }
 
 struct Ready {
-    /// Per source: where it starts, and the group's committed offset or -1.
-    starts: Vec<(i64, i64)>,
+    /// Per source: where it starts, and what the group has committed.
+    starts: Vec<i64>,
+    committed: Vec<Committed>,
     stores: Option<Arc<Mutex<Stores>>>,
+    marker: Marker,
 }
 
 fn deleted(partition: &TopicPartition, offset: i64, start: i64) -> Fault {

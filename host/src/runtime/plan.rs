@@ -3,6 +3,7 @@
 
 use super::matching;
 use crate::changelog;
+use crate::config::Ordering;
 use crate::config::settings::{Application, Processor};
 use crate::delivery::{self, LetterGate};
 use crate::metrics::ProcessorMetrics;
@@ -62,6 +63,11 @@ impl Plan {
         Builder::new(application, log, false).build(plugins).map(|(plan, _)| plan)
     }
 
+    /// The plan as it would be: topics that are missing are imagined.
+    pub(super) fn look(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
+        Builder::new(application, log, true).build(plugins).map(|(plan, _)| plan)
+    }
+
     /// The same, changing nothing.
     pub fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Report, Fault> {
         let (plan, creates) = Builder::new(application, log, true).build(plugins)?;
@@ -114,6 +120,7 @@ impl<'a> Builder<'a> {
             dead_letters,
             partitions,
             limits: processor.limits.clone(),
+            delivery: self.application.delivery,
             ordering: processor.ordering,
             retry: processor.retry.clone(),
             dead_letter: processor.dead_letter.clone(),
@@ -171,16 +178,26 @@ impl<'a> Builder<'a> {
         component: &Component,
         (partitions, input_bytes): (i32, u64),
     ) -> Result<Vec<Arc<str>>, Fault> {
+        let (application, name) = (&self.application.id, &processor.name);
+        let mut stores: Vec<&str> = component.manifest.stores.iter().map(|store| store.name.as_str()).collect();
+        if self.has_park(processor)? {
+            stores.push(ids::PARKED_STORE);
+        }
         let mut topics = Vec::new();
-        for store in &component.manifest.stores {
-            let (application, name) = (&self.application.id, &processor.name);
-            let topic = self.internal(changelog::spec(application, name, &store.name, partitions, input_bytes))?;
+        for store in stores {
+            let topic = self.internal(changelog::spec(application, name, store, partitions, input_bytes))?;
             if let Some(info) = self.topics.get(&topic) {
                 changelog::check(info, partitions)?;
             }
             topics.push(topic);
         }
         Ok(topics)
+    }
+
+    /// Whether records are parked by key, or were and may be left.
+    fn has_park(&self, processor: &Processor) -> Result<bool, Fault> {
+        let topic = ids::changelog_topic(&self.application.id, &processor.name, ids::PARKED_STORE);
+        Ok(processor.ordering == Ordering::Key || self.log.topic(&topic)?.is_some())
     }
 
     /// Finds a topic that the file names, or makes it where the file says so.

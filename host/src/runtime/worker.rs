@@ -271,7 +271,7 @@ impl Worker {
         for Refusal { origin, code, message } in refusals {
             let task = self.tasks.iter_mut().find(|task| task.slot() == origin.slot);
             if let (Some(task), true) = (task, seen.insert(origin)) {
-                task.refuse(origin.input as usize, origin.offset, Failure::new(code, message));
+                task.refuse(origin.input, origin.offset, Failure::new(code, message));
             }
         }
     }

@@ -117,6 +117,13 @@ impl Stores {
         }
     }
 
+    /// Lays a write of the host's own over a store; `None` deletes.
+    pub fn put(&mut self, store: usize, key: &[u8], value: Option<&[u8]>, origin: Origin) {
+        if let Some(overlay) = self.overlays.get_mut(store) {
+            overlay.put(key, value, origin);
+        }
+    }
+
     /// Memory that the overlays use, bytes.
     pub fn overlay_bytes(&self) -> u64 {
         self.overlays.iter().map(Overlay::bytes).sum()

@@ -5,6 +5,15 @@ use super::stores::Stores;
 use crate::model::state::{ScanRange, StateView};
 use crate::model::{Column, Fault};
 
+impl Stores {
+    /// One value: what is committed with the overlay on top.
+    pub fn get(&mut self, store: usize, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        let keys: Column = [Some(key)].into_iter().collect();
+        let values = self.get_many(store as u32, &keys)?;
+        Ok(values.iter().next().flatten().map(<[u8]>::to_vec))
+    }
+}
+
 impl StateView for Stores {
     fn get_many(&mut self, store: u32, keys: &Column) -> Result<Column, Fault> {
         let store = store as usize;

@@ -1,7 +1,8 @@
 //! Taking a call's effects: bounds checked, writes staged, emits handed to the log, each traced to its record.
 
 use super::outbox::Bounds;
-use super::{Outbox, Task};
+use super::work::Work;
+use super::{Outbox, PARKED, Task};
 use crate::model::log::Origin;
 use crate::model::{Batch, Failure, Fault, HeadersRef, Progress, RecordRef};
 
@@ -41,7 +42,8 @@ impl Task {
             emits.headers.names.bytes.len() + emits.headers.values.bytes.len() + 10 * emits.headers.names.len();
         let emitted = emits.keys.bytes.len() + emits.values.bytes.len() + headers;
         let written = writes.keys.bytes.len() + writes.values.bytes.len();
-        let topics = self.routes.outputs.iter().chain(&self.routes.changelogs);
+        // the park's changelog, behind the plugin's, is none of the call's business
+        let topics = self.routes.outputs.iter().chain(self.routes.changelogs.iter().take(self.spec.stores.len()));
         let bounds = topics.fold(Bounds::default(), |bounds, &topic| out.narrow(topic, bounds, now));
         let times = emits.entries.iter().zip(&emits.timestamps).map(|(&entry, &own)| time_of(batch, entry, own));
         bounds.takes_keys(&emits.keys)
@@ -59,25 +61,27 @@ impl Task {
         })
     }
 
-    pub(super) fn refuse_entry(&mut self, batch: &Batch, entry: u32, failure: Failure) {
-        self.refuse(batch.input as usize, batch.offsets[entry as usize], failure);
+    pub(super) fn refuse_entry(&mut self, work: &Work, entry: u32, failure: Failure) {
+        let Origin { input, offset, .. } = self.origin(work, entry);
+        self.refuse(input, offset, failure);
     }
 
     /// Takes the effects of the first `done` entries: writes into the overlay, emits to the log.
-    pub(super) fn accept(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
+    pub(super) fn accept(&mut self, work: &Work, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
         self.tally.traffic.records_in += u64::from(progress.done);
-        self.tally.traffic.bytes_in += bytes_of(batch, progress.done as usize);
+        self.tally.traffic.bytes_in += bytes_of(&work.batch, progress.done as usize);
         if let Some(mut stores) = self.stores() {
-            stores.stage(&progress.effects.writes, |entry| self.origin(batch, entry));
+            stores.stage(&progress.effects.writes, |entry| self.origin(work, entry));
         }
-        self.emit(batch, progress, out)
+        self.emit(work, progress, out)
     }
 
-    fn emit(&mut self, batch: &Batch, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
+    fn emit(&mut self, work: &Work, progress: &Progress, out: &mut Outbox) -> Result<(), Fault> {
         for emit in progress.effects.emits.iter() {
-            let record = RecordRef { timestamp: time_of(batch, emit.entry, emit.record.timestamp), ..emit.record };
+            let record =
+                RecordRef { timestamp: time_of(&work.batch, emit.entry, emit.record.timestamp), ..emit.record };
             self.tally.traffic.timestamps_rewritten += u64::from(record.timestamp == 0);
-            let origin = self.origin(batch, emit.entry);
+            let origin = self.origin(work, emit.entry);
             out.send(self.routes.outputs[emit.output as usize], None, record, origin)?;
         }
         let emits = &progress.effects.emits;
@@ -86,14 +90,15 @@ impl Task {
         Ok(())
     }
 
-    /// Takes note that the only record of `batch` is done, without effects.
-    pub(super) fn done_without(&mut self, batch: &Batch) {
+    /// Takes note that the only record of `work` is done, without effects.
+    pub(super) fn done_without(&mut self, work: &Work) {
         self.tally.traffic.records_in += 1;
-        self.tally.traffic.bytes_in += batch.bytes() as u64;
+        self.tally.traffic.bytes_in += work.batch.bytes() as u64;
     }
 
-    pub(super) fn origin(&self, batch: &Batch, entry: u32) -> Origin {
-        Origin { slot: self.slot, input: batch.input as u16, offset: batch.offsets[entry as usize] }
+    pub(super) fn origin(&self, work: &Work, entry: u32) -> Origin {
+        let (batch, mark) = (&work.batch, if work.is_parked() { PARKED } else { 0 });
+        Origin { slot: self.slot, input: batch.input as u16 | mark, offset: batch.offsets[entry as usize] }
     }
 }
 

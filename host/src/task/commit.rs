@@ -1,5 +1,6 @@
 //! The commit: one transaction over all tasks of a worker, then one write batch per store. The order is the promise.
 
+use super::park::Park;
 use super::{Outbox, Task};
 use crate::metrics::CommitMetrics;
 use crate::model::failpoint::hit;
@@ -91,6 +92,9 @@ impl Task {
     /// cannot be written is opened anew: it reopens older, and what it lacks comes back from the changelog.
     pub fn settle(&mut self, out: &Outbox) {
         self.intake.settle();
+        self.park.iter_mut().for_each(Park::settle);
+        self.show_parked();
+        self.marker.settle();
         let changelogs = self.reached(out);
         let inputs = self.intake.positions();
         let inputs: Vec<(&str, i64)> = inputs.iter().map(|(topic, offset)| (&**topic, *offset)).collect();
@@ -102,9 +106,9 @@ impl Task {
         self.count();
     }
 
-    /// What a commit says of every input.
+    /// What a commit says of the inputs.
     pub fn offsets(&self) -> Vec<OffsetCommit> {
-        self.intake.offsets().collect()
+        self.intake.commits()
     }
 
     /// The embedded log knows its offsets only after the commit; Kafka's are known after the flush, and kept here for the case that

@@ -1,7 +1,11 @@
-//! One input partition of a task: where it is read, what was accepted, what is committed.
+//! One input partition of a task: where it is read, what was accepted, what is committed, and which record is being retried.
 
-use crate::model::log::{FetchLimit, OffsetCommit, Source};
-use crate::model::{Batch, Fault, TopicPartition, Verdict};
+use super::retry::Retry;
+use super::work::Moment;
+use crate::delivery::Attempts;
+use crate::model::log::{Committed, FetchLimit, OffsetCommit, Source};
+use crate::model::{Batch, Clock, Fault, TopicPartition, Verdict};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,18 +14,32 @@ pub struct Input {
     source: Box<dyn Source>,
     /// The next offset of the last commit.
     committed: i64,
+    /// What the last commit said beside it.
+    note: String,
     /// One past the last record that was accepted.
     next: i64,
     /// One past the last record that was taken from the source.
     fetched: i64,
     /// Set until a seek to `fetched` has succeeded.
     astray: bool,
+    /// What is remembered of records that failed, by offset, until they are committed: what failed has failed, also after an abort.
+    retries: BTreeMap<i64, Retry>,
 }
 
 impl Input {
     /// An input that begins at `offset`. `committed` is the group's offset, -1 for none.
     pub fn new(source: Box<dyn Source>, offset: i64, committed: i64) -> Input {
-        Input { source, committed, next: offset, fetched: offset, astray: true }
+        let (note, retries) = (String::new(), BTreeMap::new());
+        Input { source, committed, note, next: offset, fetched: offset, astray: true, retries }
+    }
+
+    /// The same, with what the metadata of the committed offset says of the record that is being retried there.
+    pub fn recall(mut self, metadata: &str, clock: &dyn Clock) -> Input {
+        metadata.clone_into(&mut self.note);
+        if let Some(attempts) = Attempts::recall(metadata, self.next) {
+            self.retries.insert(self.next, Retry::recalled(attempts, Moment::of(clock)));
+        }
+        self
     }
 
     pub fn partition(&self) -> &TopicPartition {
@@ -56,7 +74,7 @@ impl Input {
     /// Moves past transaction markers and compacted gaps at the end of the partition, when every fetched record was accepted.
     pub fn pass_gaps(&mut self) {
         if !self.astray && self.next >= self.fetched && self.source.at_end() {
-            self.next = self.next.max(self.source.position());
+            self.accept(self.source.position());
             self.fetched = self.next;
         }
     }
@@ -65,22 +83,39 @@ impl Input {
         !self.astray && self.source.at_end()
     }
 
+    /// Whether a commit would move the offset, or what is said beside it.
     pub fn has_progress(&self) -> bool {
-        self.next > self.committed
+        self.next > self.committed || self.metadata() != self.note
     }
 
     /// What a commit sends for this input.
     pub fn offset(&self) -> OffsetCommit {
-        OffsetCommit { partition: self.partition().clone(), offset: self.next, metadata: String::new() }
+        OffsetCommit { partition: self.partition().clone(), offset: self.next, metadata: self.metadata().to_owned() }
     }
 
-    pub fn committed(&self) -> i64 {
+    /// Whether the group has for this input what [`Input::offset`] says.
+    pub(super) fn is_at(&self, found: &Committed) -> bool {
+        found.offset == Some(self.next) && found.metadata == self.metadata()
+    }
+
+    /// Whether the group has for this input what it had before.
+    pub(super) fn is_behind(&self, found: &Committed) -> bool {
+        found.offset.unwrap_or(-1) == self.committed && found.metadata == self.note
+    }
+
+    pub(super) fn committed(&self) -> i64 {
         self.committed
     }
 
     /// The commit of [`Input::offset`] succeeded.
     pub fn settle(&mut self) {
         self.committed = self.next;
+        if self.metadata() != self.note {
+            self.note = self.metadata().to_owned();
+        }
+        if !self.retries.is_empty() {
+            self.retries = self.retries.split_off(&self.committed);
+        }
     }
 
     /// Goes back to the last commit, or to where the input began if there was none. The source follows at the next fetch.
@@ -88,6 +123,47 @@ impl Input {
         self.next = if self.committed >= 0 { self.committed } else { start };
         self.fetched = self.next;
         self.astray = true;
+    }
+
+    /// The next record to be accepted has failed and is tried again at `due` of the monotonic clock.
+    pub(super) fn remember(&mut self, attempts: Attempts, due: Duration) {
+        self.accept(attempts.offset);
+        self.retries.insert(attempts.offset, Retry::new(attempts, due));
+    }
+
+    /// The next record that is tried again.
+    pub(super) fn retry(&self) -> Option<&Retry> {
+        self.retries.range(self.next..).next().map(|(_, retry)| retry)
+    }
+
+    /// What is remembered of the record at `offset`.
+    pub(super) fn retried(&self, offset: i64) -> Option<Attempts> {
+        self.retries.get(&offset).map(|retry| retry.attempts)
+    }
+
+    /// The first record behind `offset` of which something is remembered.
+    pub(super) fn retry_after(&self, offset: i64) -> Option<i64> {
+        self.retries.range(offset + 1..).next().map(|(&offset, _)| offset)
+    }
+
+    /// Until when the record at `head` waits; `head` is the next to be met, and everything before it is done, or not there.
+    pub(super) fn meet(&mut self, head: i64, now: Duration) -> Option<Duration> {
+        if self.retries.is_empty() {
+            return None;
+        }
+        let due = self.retries.get(&head)?.due;
+        self.accept(head);
+        (now < due).then_some(due)
+    }
+
+    /// The next offset to accept.
+    pub(super) fn next(&self) -> i64 {
+        self.next
+    }
+
+    /// What a commit says beside the offset: of the record there, and of no other.
+    fn metadata(&self) -> &str {
+        self.retries.get(&self.next).map_or("", |retry| &retry.note)
     }
 
     fn seek(&mut self) -> Result<bool, Fault> {

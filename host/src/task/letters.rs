@@ -1,10 +1,12 @@
 //! Dead letters of a task: made, held against what policy allows, handed to the log, counted.
 
+use super::marker::MOST_CRASHES;
+use super::work::Work;
 use super::{Outbox, Task};
 use crate::config::Oversize;
 use crate::delivery::{DeadLetter, Death, Source, Verdict, counted_as};
 use crate::model::log::Origin;
-use crate::model::{Batch, Failure, Fault, Progress, RecordRef};
+use crate::model::{Failure, Fault, Progress, RecordRef};
 use std::time::Duration;
 
 /// Dead letters that the topic refuses for their time get the time they are written instead; the header keeps the record's.
@@ -19,21 +21,21 @@ pub(super) struct Letter {
 
 impl Task {
     /// The letters of a call's rejections, in entry order. `now` in wall-clock milliseconds.
-    pub(super) fn rejected(&self, batch: &Batch, progress: &Progress, now: i64) -> Vec<Letter> {
+    pub(super) fn rejected(&self, work: &Work, progress: &Progress, now: i64) -> Vec<Letter> {
         if progress.rejected.is_empty() {
             return Vec::new();
         }
         let mut rejected = progress.rejected.iter().peekable();
-        let entries = batch.iter().enumerate().filter_map(|(entry, (_, record))| {
+        let entries = work.batch.iter().enumerate().filter_map(|(entry, (_, record))| {
             let rejection = rejected.next_if(|rejection| rejection.entry as usize == entry)?;
-            Some(self.letter(batch, (entry, record), (Verdict::Rejected, &rejection.failure), now))
+            Some(self.letter(work, (entry, record), (Verdict::Rejected, &rejection.failure), now))
         });
         entries.collect()
     }
 
-    /// The letter of the only record of `batch`.
-    pub(super) fn buried(&self, batch: &Batch, verdict: Verdict, failure: &Failure, now: i64) -> Vec<Letter> {
-        batch.iter().take(1).map(|(_, record)| self.letter(batch, (0, record), (verdict, failure), now)).collect()
+    /// The letter of the only record of `work`.
+    pub(super) fn buried(&self, work: &Work, verdict: Verdict, failure: &Failure, now: i64) -> Vec<Letter> {
+        work.batch.iter().take(1).map(|(_, record)| self.letter(work, (0, record), (verdict, failure), now)).collect()
     }
 
     /// Why these letters may not be written, though `records` are done with them; `now` of the monotonic clock.
@@ -78,18 +80,18 @@ impl Task {
 
     fn letter(
         &self,
-        batch: &Batch,
+        work: &Work,
         (entry, record): (usize, RecordRef<'_>),
         (verdict, failure): (Verdict, &Failure),
         now: i64,
     ) -> Letter {
-        let origin = self.origin(batch, entry as u32);
+        let (origin, batch) = (self.origin(work, entry as u32), &work.batch);
         let (topic, partition, offset) = (self.intake.topic(batch.input), batch.partition, origin.offset);
-        let before = self.retried(batch.input, offset);
+        let before = self.retried(work, entry);
         let death = Death {
             verdict,
             failure,
-            attempts: before.map_or(0, |before| before.count).saturating_add(1),
+            attempts: before.map_or(0, |before| before.count).saturating_add(calls(verdict)),
             first_ms: before.map_or(now, |before| before.first_ms),
             last_ms: now,
         };
@@ -112,6 +114,11 @@ impl Task {
         let hint = "raise the topic's max.message.bytes, or set processor.dead_letter.oversize = \"truncate\"";
         Some(Fault::fatal("dead-letter-too-large", message).hint(hint))
     }
+}
+
+/// With how many calls a record has come to its end, of which nothing else is remembered.
+fn calls(verdict: Verdict) -> u32 {
+    if verdict == Verdict::HostCrash { MOST_CRASHES } else { 1 }
 }
 
 fn letter_ref(letter: &DeadLetter) -> RecordRef<'_> {

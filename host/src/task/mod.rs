@@ -7,16 +7,24 @@ mod input;
 mod intake;
 mod letters;
 pub mod lifecycle;
+mod marker;
+mod merge;
 mod outbox;
 mod pacing;
+mod park;
+mod parking;
+mod retry;
 mod spec;
 mod step;
 #[cfg(test)]
 pub(crate) mod tests;
+mod verdicts;
+mod work;
 
 pub use commit::{CommitError, commit};
 pub use input::Input;
 pub use lifecycle::{State, stops_processor};
+pub use marker::{Marker, Trials};
 pub use outbox::{OutTopic, Outbox};
 pub use spec::{InputSpec, Lease, ProcessorSpec, Routes};
 pub use step::Step;
@@ -24,14 +32,17 @@ pub use step::Step;
 use crate::delivery::Attempts;
 use crate::metrics::Traffic;
 use crate::model::log::{Committed, Group, Source};
-use crate::model::{Fault, TaskId, TopicPartition};
+use crate::model::{Failure, Fault, TaskId, TopicPartition};
 use crate::plugin::{Call, Guest};
 use crate::state::Stores;
 use intake::Intake;
 use pacing::Pacing;
+use park::Park;
+use parking::PARKED;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use work::{Taken, Work};
 
 /// A partition at work.
 pub struct Task {
@@ -46,12 +57,11 @@ pub struct Task {
     guest: Guest,
     call: Option<Running>,
     stores: Option<Arc<Mutex<Stores>>>,
+    /// Where records wait by key; `None` where they wait by partition, and none are left from before.
+    park: Option<Park>,
+    marker: Marker,
     pacing: Pacing,
     state: State,
-    /// What is remembered of the record that is being retried, by input.
-    retrying: BTreeMap<u32, Attempts>,
-    /// When the retried record is due, on the monotonic clock.
-    due: Duration,
     /// What was accepted since the last commit, in records and bytes.
     tally: Tally,
     /// One past the last acknowledged offset of each changelog, taken after the flush of the commit under way.
@@ -68,11 +78,11 @@ struct Tally {
     told: (u64, u64),
 }
 
-/// A call in flight, and when it began on the monotonic clock.
+/// A call in flight, when it began on the monotonic clock, and where its records came from.
 struct Running {
     call: Call,
     since: Duration,
-    records: usize,
+    taken: Taken,
 }
 
 /// What a task is made of, opened and restored.
@@ -82,8 +92,10 @@ pub struct Parts {
     pub group: Arc<dyn Group>,
     pub lease: Lease,
     pub inputs: Vec<Input>,
+    /// The plugin's, and the park's behind them.
     pub stores: Option<Arc<Mutex<Stores>>>,
     pub guest: Guest,
+    pub marker: Marker,
 }
 
 impl Parts {
@@ -110,20 +122,22 @@ impl Task {
     pub fn new(parts: Parts, slot: u16, routes: Routes) -> Task {
         let limits = &parts.spec.limits;
         let pacing = Pacing::new(limits.batch_records, limits.batch_bytes);
+        let mut intake = Intake::new(parts.inputs);
+        parts.marker.suspects().into_iter().for_each(|(input, offsets)| intake.suspect(input, offsets));
         Task {
             id: parts.id,
             group: parts.group,
             slot,
             lease: parts.lease,
             routes,
-            intake: Intake::new(parts.inputs),
+            intake,
             guest: parts.guest,
             call: None,
+            park: parts.spec.has_park().then(|| Park::new(&parts.spec)),
             stores: parts.stores,
+            marker: parts.marker,
             pacing,
             state: State::Running,
-            retrying: BTreeMap::new(),
-            due: Duration::ZERO,
             tally: Tally::default(),
             acked: Vec::new(),
             spec: parts.spec,
@@ -138,15 +152,16 @@ impl Task {
         self.slot
     }
 
-    /// Whether a commit would move anything: offsets, state or dead letters.
+    /// Whether a commit would move anything: offsets, attempts, state, parked records or dead letters.
     pub fn has_progress(&self) -> bool {
-        self.intake.has_progress()
+        self.intake.has_progress() || self.park.as_ref().is_some_and(Park::has_progress)
     }
 
     /// Whether nothing is uncommitted, and either the processor is stopped or every input is read to its end with nothing in
-    /// flight or waiting for a retry.
+    /// flight, parked or waiting for a retry.
     pub fn is_idle(&self) -> bool {
-        let worked_off = self.call.is_none() && self.intake.at_end() && self.state == State::Running;
+        let parked = self.park.as_ref().is_some_and(|park| !park.is_idle());
+        let worked_off = self.call.is_none() && !parked && self.intake.at_end() && self.state == State::Running;
         !self.has_progress() && (worked_off || self.is_stopped())
     }
 
@@ -169,10 +184,13 @@ impl Task {
     /// Called for every task of an aborted transaction.
     pub fn rewind(&mut self) {
         self.call = None;
+        self.marker.rewind();
         let Tally { told, .. } = std::mem::take(&mut self.tally);
         self.spec.take_back(told.0, told.1);
-        if let Some(mut stores) = self.stores() {
-            stores.discard();
+        match (&mut self.park, &self.stores) {
+            (Some(park), Some(stores)) => park.rewind(&mut lock(stores)),
+            (_, Some(stores)) => lock(stores).discard(),
+            (_, None) => {}
         }
         self.intake.rewind();
         self.guest.reset();
@@ -180,15 +198,20 @@ impl Task {
 
     /// Gives up a call in flight: its records were not accepted and are read again by whoever owns the partition next.
     pub fn interrupt(&mut self) {
-        self.call = None;
+        self.give_up_call();
         self.guest.reset();
     }
 
     /// Marks an input record as failed, so that it becomes a dead letter when it is met again after the rewind. Call it once per
     /// record and commit: where a record had failed before, it is its dead letter that is refused, and only a person can help.
-    pub fn refuse(&mut self, input: usize, offset: i64, failure: crate::model::Failure) {
+    /// `input` is as an output's origin has it.
+    pub fn refuse(&mut self, input: u16, offset: i64, failure: Failure) {
         let text = failure.message.clone();
-        if !self.intake.exclude(input, offset, failure) {
+        let new = match &mut self.park {
+            Some(park) if input & PARKED != 0 => park.exclude(u32::from(input & !PARKED), offset, failure),
+            _ => self.intake.exclude(usize::from(input), offset, failure),
+        };
+        if !new {
             let message = format!("task {}: the dead letter of offset {offset} is refused: {text}", self.id);
             self.halt(Fault::fatal("dead-letter-refused", message).hint("check the dead-letter topic's limits"));
         }
@@ -196,7 +219,7 @@ impl Task {
 
     /// Stops this task for good: only a person, or a rebuild by the runtime, can help.
     pub fn halt(&mut self, fault: Fault) {
-        self.call = None;
+        self.give_up_call();
         self.state.enter(State::Halted(fault));
     }
 
@@ -217,6 +240,7 @@ impl Task {
     pub fn close(self) -> Vec<Box<dyn Source>> {
         // the call and the guest read the stores: they go first, so that the stores are this task's alone
         drop((self.call, self.guest));
+        self.spec.metrics.parked(-self.park.map_or(0, |park| park.shown()));
         close(&self.id, self.stores);
         self.intake.into_sources()
     }
@@ -230,6 +254,20 @@ impl Task {
         self.intake.partitions()
     }
 
+    /// What is remembered of a record that failed before.
+    fn retried(&self, work: &Work, entry: usize) -> Option<Attempts> {
+        match &work.taken {
+            Taken::Parked(head) => head.attempts,
+            Taken::Input(_) => self.intake.retried(work.batch.input, work.batch.offsets[entry]),
+        }
+    }
+
+    /// Drops a call in flight. Its records are as if they had not been taken yet, once they are read again.
+    fn give_up_call(&mut self) {
+        self.call = None;
+        self.marker.leave();
+    }
+
     fn count(&mut self) {
         let Tally { traffic, dead_letters, .. } = std::mem::take(&mut self.tally);
         self.spec.metrics.committed(traffic);
@@ -237,7 +275,11 @@ impl Task {
     }
 
     fn stores(&self) -> Option<MutexGuard<'_, Stores>> {
-        // a guest's call that panicked inside the host would poison the lock; the stores are only changed by this task
-        self.stores.as_ref().map(|stores| stores.lock().unwrap_or_else(PoisonError::into_inner))
+        self.stores.as_deref().map(lock)
     }
+}
+
+/// A guest's call that panicked inside the host would poison the lock; the stores are only changed by their task.
+fn lock(stores: &Mutex<Stores>) -> MutexGuard<'_, Stores> {
+    stores.lock().unwrap_or_else(PoisonError::into_inner)
 }

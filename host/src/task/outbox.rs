@@ -83,6 +83,11 @@ impl Outbox {
         }
     }
 
+    /// The largest record that a topic takes, as [`batch_size`] counts it.
+    pub(super) fn largest(&self, to: OutTopic) -> u64 {
+        self.topics[to.0].limits.max_message_bytes
+    }
+
     /// By how many bytes a record is over what the topic takes.
     pub fn excess(&self, to: OutTopic, record: &RecordRef<'_>) -> u64 {
         batch_size(record).saturating_sub(self.topics[to.0].limits.max_message_bytes)

@@ -1,9 +1,10 @@
 //! What a task is told of its processor, and the proof that it still owns its partition.
 
-use super::OutTopic;
+use super::{OutTopic, park};
 use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
 use crate::delivery::{LetterGate, Plugin};
 use crate::metrics::ProcessorMetrics;
+use crate::model::log::Delivery;
 use crate::model::manifest::{Manifest, StoreSpec};
 use crate::plugin::Component;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,12 +19,14 @@ pub struct ProcessorSpec {
     pub inputs: Vec<InputSpec>,
     /// Name and topic, in the order that emits index.
     pub outputs: Vec<(String, Arc<str>)>,
+    /// The plugin's.
     pub stores: Vec<StoreSpec>,
-    /// One per store, in the same order.
+    /// One per store, in the same order; where records are or were parked by key, the park's behind them.
     pub changelogs: Vec<Arc<str>>,
     pub dead_letters: Arc<str>,
     pub partitions: i32,
     pub limits: Limits,
+    pub delivery: Delivery,
     pub ordering: config::Ordering,
     pub retry: Retry,
     pub dead_letter: DeadLetters,
@@ -39,6 +42,17 @@ pub struct ProcessorSpec {
 }
 
 impl ProcessorSpec {
+    /// Whether tasks have a park: records wait by key, or did and may be left.
+    pub fn has_park(&self) -> bool {
+        self.changelogs.len() > self.stores.len()
+    }
+
+    /// The plugin's stores, and the park's behind them: what a task opens.
+    pub fn all_stores(&self) -> Vec<StoreSpec> {
+        let own = self.has_park().then(park::store);
+        self.stores.iter().cloned().chain(own).collect()
+    }
+
     /// Counts records that are done, some of them dead letters, at `now` of the monotonic clock. False where that is more letters than
     /// the processor may have: then none of these may be written.
     pub fn admits(&self, now: Duration, records: u64, letters: u64) -> bool {

@@ -2,12 +2,13 @@
 //! is retried waits its time, and the worker goes on with its other tasks.
 
 use super::intake::Next;
-use super::letters::Letter;
+use super::marker::Admission;
+use super::work::{Turn, Work};
 use super::{Outbox, Running, State, Task};
-use crate::config::Action;
-use crate::delivery::{Attempts, Cause, Decision, decide, jitter};
+use crate::delivery::Cause;
+use crate::model::failpoint::hit;
 use crate::model::log::FetchLimit;
-use crate::model::{Batch, Clock, Ending, Failure, Fault, Progress, Verdict};
+use crate::model::{Clock, Ending, Failure, Fault, Progress, Verdict};
 use crate::plugin::{CallFault, Outcome};
 use std::time::Duration;
 
@@ -24,235 +25,164 @@ pub enum Step {
     Until(Duration),
 }
 
+/// Between two attempts to run a record under suspicion while another one is being run.
+const TRIAL_PAUSE: Duration = Duration::from_millis(10);
+
+impl Step {
+    /// What two parts of a turn that had nothing to do come to.
+    pub(super) fn or(self, other: Step) -> Step {
+        match (self, other) {
+            (Step::Until(a), Step::Until(b)) => Step::Until(a.min(b)),
+            (Step::Until(due), _) | (_, Step::Until(due)) => Step::Until(due),
+            _ => Step::Idle,
+        }
+    }
+}
+
 impl Task {
     /// One turn. A fault means that the worker's transaction must be aborted, unless its verdict is this task's alone.
     pub fn step(&mut self, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
         if self.is_stopped() {
+            // what is in flight is not accepted any more
+            self.give_up_call();
             return Ok(Step::Idle);
         }
+        let turn = &mut Turn { out, clock };
         match self.call.take() {
-            Some(running) => self.advance(running, out, clock),
-            None => self.begin(out, clock),
+            Some(running) => self.advance(running, turn),
+            // a record that is given up because hosts die with it: committed before anything else is risked
+            None if self.marker.is_waiting() => Ok(Step::Idle),
+            None if self.park.is_some() => self.alternate(turn),
+            None => self.take(turn),
         }
     }
 
-    fn begin(&mut self, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
-        let now = clock.monotonic();
-        if now < self.due {
-            return Ok(Step::Until(self.due));
-        }
+    /// The next records of an input.
+    pub(super) fn take(&mut self, turn: &mut Turn<'_>) -> Result<Step, Fault> {
         let limit = FetchLimit { records: self.pacing.records(), bytes: self.pacing.bytes() };
-        match self.intake.next(limit, clock.wall_ms())? {
+        match self.intake.next(limit, turn.now())? {
             Next::Nothing => Ok(Step::Idle),
-            Next::Failed(batch, failure) => self.fail(batch, Cause::Refused(failure), out, clock),
-            Next::Call(batch) => {
-                let running = self.call(batch, now);
-                self.advance(running, out, clock)
+            Next::Wait(due) => {
+                self.waits();
+                Ok(Step::Until(due))
             }
+            Next::Failed(batch, failure) => self.fail(Work::of(batch), Cause::Refused(failure), turn),
+            Next::Call(batch) if self.park.is_some() => self.form(batch, turn),
+            Next::Call(batch) => self.run(Work::of(batch), turn),
         }
     }
 
-    fn call(&mut self, batch: Batch, now: Duration) -> Running {
-        let records = batch.len();
-        let call = if self.pacing.is_hunting() { self.guest.rerun(batch, now) } else { self.guest.call(batch, now) };
-        Running { call, since: now, records }
+    /// Hands records to the plugin and lets it begin.
+    pub(super) fn run(&mut self, work: Work, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        let step = self.start(work, turn)?;
+        match self.call.take() {
+            Some(running) => self.advance(running, turn),
+            None => Ok(step),
+        }
     }
 
-    fn advance(&mut self, mut running: Running, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
-        let Some(Outcome { batch, result }) = running.call.poll(clock.monotonic()) else {
+    /// Hands records to the plugin, unless the host has died with them before.
+    pub(super) fn start(&mut self, work: Work, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        let now = turn.monotonic();
+        let admission = self.marker.enter(work.batch.input, &work.batch.offsets);
+        match admission {
+            Admission::Free | Admission::Trial => {}
+            Admission::Later => {
+                self.put_back(work);
+                return Ok(Step::Until(now.saturating_add(TRIAL_PAUSE)));
+            }
+            Admission::Condemned(deaths) => return self.fail(work, Cause::Crashed(host_crash(deaths)), turn),
+        }
+        hit("plugin-call");
+        let Work { batch, taken } = work;
+        let again = self.pacing.is_hunting() || admission == Admission::Trial;
+        let call = if again { self.guest.rerun(batch, now) } else { self.guest.call(batch, now) };
+        self.call = Some(Running { call, since: now, taken });
+        Ok(Step::Worked)
+    }
+
+    fn advance(&mut self, mut running: Running, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        let Some(Outcome { batch, result }) = running.call.poll(turn.monotonic()) else {
             self.call = Some(running);
             return Ok(Step::Yielded);
         };
+        self.marker.survived();
+        let work = Work { batch, taken: running.taken };
         match result {
             Ok(progress) => {
-                self.spec.metrics.called(clock.monotonic().saturating_sub(running.since));
-                self.pacing.clean(progress.done as usize, clock.monotonic().saturating_sub(running.since));
-                self.came_back(batch, progress, out, clock)
+                let took = turn.monotonic().saturating_sub(running.since);
+                self.spec.metrics.called(took);
+                if !work.is_parked() {
+                    self.pacing.clean(progress.done as usize, took);
+                }
+                self.came_back(work, progress, turn)
             }
-            Err(fault) => self.broke(batch, fault, (running.records, out), clock),
+            Err(fault) => self.broke(work, fault, turn),
         }
     }
 
-    fn came_back(
-        &mut self,
-        batch: Batch,
-        mut progress: Progress,
-        out: &mut Outbox,
-        clock: &dyn Clock,
-    ) -> Result<Step, Fault> {
-        if let Some((entry, failure)) = self.breach(&batch, &progress, out, clock.wall_ms()) {
+    fn came_back(&mut self, work: Work, mut progress: Progress, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        let now = turn.now();
+        if let Some((entry, failure)) = self.breach(&work.batch, &progress, turn.out, now.wall_ms) {
             // the effects of later entries may build on the guilty one's: all are dropped, and the call is made again without it
-            self.refuse_entry(&batch, entry, failure);
+            self.refuse_entry(&work, entry, failure);
             // its globals may know of effects that never happened
             self.guest.reset();
-            self.intake.put_back(batch);
+            self.put_back(work);
             return Ok(Step::Worked);
         }
-        if let Some((entry, failure)) = self.overruled(&progress) {
-            return self.apart(batch, (entry, failure), out, clock);
+        if let Some(overruled) = self.overruled(&progress) {
+            return self.apart(work, overruled, turn);
         }
-        let letters = self.rejected(&batch, &progress, clock.wall_ms());
-        if let Some(fault) = self.forbidden(u64::from(progress.done), &letters, out, clock.monotonic()) {
-            return Ok(self.stand_still(batch, fault));
+        let letters = self.rejected(&work, &progress, now.wall_ms);
+        if let Some(fault) = self.forbidden(u64::from(progress.done), &letters, turn.out, now.monotonic) {
+            return Ok(self.stand_still(work, fault));
         }
         let ending = std::mem::take(&mut progress.ending);
+        self.accept(&work, &progress, turn.out)?;
+        self.send_letters(letters, turn.out, now.wall_ms)?;
         let done = progress.done as usize;
-        self.accept(&batch, &progress, out)?;
-        self.send_letters(letters, out, clock.wall_ms())?;
-        if done > 0 {
-            self.recovered(batch.input, batch.offsets[done - 1]);
-        }
         match ending {
-            Ending::Complete => {
-                self.intake.accept(batch, done);
-                Ok(Step::Worked)
-            }
-            Ending::Retry(failure) => self.rest(batch, done, Cause::Retry(failure), (out, clock)),
-            Ending::Stop(failure) => self.rest(batch, done, Cause::Stop(failure), (out, clock)),
+            Ending::Complete => self.pass(work, done, now).map(|()| Step::Worked),
+            Ending::Retry(failure) => self.rest(work, done, Cause::Retry(failure), turn),
+            Ending::Stop(failure) => self.rest(work, done, Cause::Stop(failure), turn),
         }
     }
 
-    /// Accepts the first `done` records and decides about the next one.
-    fn rest(
-        &mut self,
-        batch: Batch,
-        done: usize,
-        cause: Cause,
-        with: (&mut Outbox, &dyn Clock),
-    ) -> Result<Step, Fault> {
-        let failed = batch.slice(done..done + 1);
-        let later = batch.slice(done + 1..batch.len());
-        self.intake.accept(batch.slice(0..done), done);
-        if !later.is_empty() {
-            self.intake.put_back(later);
-        }
-        self.fail(failed, cause, with.0, with.1)
-    }
-
-    /// The first entry whose rejection is more than a dead letter by policy.
-    fn overruled(&self, progress: &Progress) -> Option<(usize, Failure)> {
-        let codes = &self.spec.retry.codes;
-        let other = |code: &str| !matches!(codes.get(code), None | Some(Action::DeadLetter));
-        let found = progress.rejected.iter().find(|rejection| !codes.is_empty() && other(&rejection.failure.code))?;
-        Some((found.entry as usize, found.failure.clone()))
-    }
-
-    /// What was done before an entry that policy decides about is done again without it, as later effects may build on none of its;
-    /// where nothing was, the entry is decided about.
-    fn apart(
-        &mut self,
-        batch: Batch,
-        (entry, failure): (usize, Failure),
-        out: &mut Outbox,
-        clock: &dyn Clock,
-    ) -> Result<Step, Fault> {
-        // its globals may know of effects that never happened
-        self.guest.reset();
-        if entry == 0 {
-            return self.rest(batch, 0, Cause::Rejected(failure), (out, clock));
-        }
-        self.intake.put_back(batch.slice(entry..batch.len()));
-        self.call = Some(self.call(batch.slice(0..entry), clock.monotonic()));
-        Ok(Step::Worked)
-    }
-
-    /// Decides about a batch of one record that failed.
-    fn fail(&mut self, batch: Batch, cause: Cause, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
-        let (said, by_plugin) = (said(cause.failure()), matches!(cause, Cause::Stop(_)));
-        let (input, offset) = (batch.input, batch.offsets[0]);
-        let before = self.retried(input, offset).copied();
-        let attempts = before.map_or(0, |before| before.count);
-        let random = jitter((&self.id, input, offset, attempts));
-        match decide(&self.spec.retry, cause, attempts, random) {
-            Decision::DeadLetter(verdict, failure) => {
-                let letters = self.buried(&batch, verdict, &failure, clock.wall_ms());
-                return self.bury(batch, letters, out, clock);
-            }
-            Decision::Retry(delay) => {
-                self.back_off(
-                    Attempts::after(before.as_ref(), offset, clock.wall_ms(), 0),
-                    (input, delay),
-                    said,
-                    clock,
-                );
-                self.intake.put_back(batch);
-            }
-            Decision::Stop(_) => {
-                let (who, code) = if by_plugin { ("plugin", "plugin-stop") } else { ("policy", "policy-stop") };
-                let message = format!("task {}: the {who} stopped at offset {offset}: {said}", self.id);
-                let fault = Fault::fatal(code, message).hint("look into it, then start the processor again");
-                return Ok(self.stand_still(batch, fault));
-            }
-        }
-        Ok(Step::Worked)
-    }
-
-    /// Makes a dead letter of the only record of `batch`, where that is allowed.
-    fn bury(&mut self, batch: Batch, letters: Vec<Letter>, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
-        if let Some(fault) = self.forbidden(1, &letters, out, clock.monotonic()) {
-            return Ok(self.stand_still(batch, fault));
-        }
-        self.done_without(&batch);
-        self.send_letters(letters, out, clock.wall_ms())?;
-        self.recovered(batch.input, batch.offsets[0]);
-        self.intake.accept(batch, 1);
-        Ok(Step::Worked)
-    }
-
-    fn back_off(&mut self, attempts: Attempts, (input, delay): (u32, Duration), said: String, clock: &dyn Clock) {
-        let due_ms = attempts.last_ms.saturating_add(delay.as_millis() as i64);
-        self.due = clock.monotonic() + delay;
-        self.state.enter(State::BackingOff(format!("offset {}: {said}", attempts.offset)));
-        self.retrying.insert(input, Attempts { due_ms, ..attempts });
-        self.spec.metrics.retried();
-    }
-
-    /// Nothing of `batch` is accepted, and nothing more is done.
-    fn stand_still(&mut self, batch: Batch, fault: Fault) -> Step {
-        self.intake.put_back(batch);
-        self.halt(fault);
-        Step::Worked
-    }
-
-    /// What is remembered of a record that failed before.
-    pub(super) fn retried(&self, input: u32, offset: i64) -> Option<&Attempts> {
-        self.retrying.get(&input).filter(|attempts| attempts.offset == offset)
-    }
-
-    /// A call that did not come back whole. `with`: its records, and the outbox.
-    fn broke(
-        &mut self,
-        batch: Batch,
-        fault: CallFault,
-        with: (usize, &mut Outbox),
-        clock: &dyn Clock,
-    ) -> Result<Step, Fault> {
-        let (records, out) = with;
+    /// A call that did not come back whole.
+    fn broke(&mut self, work: Work, fault: CallFault, turn: &mut Turn<'_>) -> Result<Step, Fault> {
         self.spec.metrics.guest_fault(fault.code());
         self.guest.reset();
-        if let CallFault::Host(fault) = fault {
-            self.intake.put_back(batch);
-            return self.host_fault(fault);
-        }
-        if let CallFault::Init(message) = &fault {
-            let message = format!("task {}: the plugin does not start: {message}", self.id);
-            return Ok(self.stand_still(batch, Fault::fatal("plugin-init-failed", message)));
-        }
-        if records > 1 {
-            tracing::debug!(task = %self.id, code = fault.code(), records, "a call broke; looking for the record that did it");
-            if fault.is_size() {
-                self.pacing.halve(records)
-            } else {
-                self.pacing.isolate(records)
+        let records = work.batch.len();
+        match fault {
+            CallFault::Host(fault) => {
+                self.put_back(work);
+                self.host_fault(fault)
             }
-            self.intake.put_back(batch);
-            return Ok(Step::Worked);
+            CallFault::Init(message) => {
+                let message = format!("task {}: the plugin does not start: {message}", self.id);
+                Ok(self.stand_still(work, Fault::fatal("plugin-init-failed", message)))
+            }
+            fault if records > 1 => {
+                tracing::debug!(task = %self.id, code = fault.code(), records, "a call broke; looking for the record that did it");
+                if fault.is_size() {
+                    self.pacing.halve(records)
+                } else {
+                    self.pacing.isolate(records)
+                }
+                self.put_back(work);
+                Ok(Step::Worked)
+            }
+            fault => {
+                if !work.is_parked() {
+                    self.pacing.culprit();
+                }
+                self.fail(work, Cause::Broke(fault.failure()), turn)
+            }
         }
-        self.pacing.culprit();
-        self.fail(batch, Cause::Broke(fault.failure()), out, clock)
     }
 
-    fn host_fault(&mut self, fault: Fault) -> Result<Step, Fault> {
+    pub(super) fn host_fault(&mut self, fault: Fault) -> Result<Step, Fault> {
         match fault.verdict {
             Verdict::Corrupt | Verdict::Fatal | Verdict::Record => {
                 self.halt(fault);
@@ -262,15 +192,22 @@ impl Task {
         }
     }
 
-    /// Every record of an input up to the one at `last` is done: what was remembered of them is forgotten.
-    fn recovered(&mut self, input: u32, last: i64) {
-        self.retrying.retain(|of, attempts| *of != input || attempts.offset > last);
-        if self.retrying.is_empty() && matches!(self.state, State::BackingOff(_)) {
-            self.state.enter(State::Running);
+    /// Nothing of the work is accepted, and nothing more is done.
+    pub(super) fn stand_still(&mut self, work: Work, fault: Fault) -> Step {
+        self.put_back(work);
+        self.halt(fault);
+        Step::Worked
+    }
+
+    /// Says so where a retry that another life of the task began is waited for.
+    fn waits(&mut self) {
+        if let (State::Running, Some(attempts)) = (&self.state, self.intake.retrying()) {
+            let reason = format!("offset {}: attempt {} is to come", attempts.offset, attempts.count.saturating_add(1));
+            self.state.enter(State::BackingOff(reason));
         }
     }
 }
 
-fn said(failure: &Failure) -> String {
-    format!("{} ({})", failure.message, failure.code)
+fn host_crash(deaths: u32) -> Failure {
+    Failure::new("host-crash", format!("the host died {deaths} times in a row with this record alone in the plugin"))
 }

@@ -11,6 +11,7 @@ use crate::record::Records;
 
 type Field = Option<Vec<u8>>;
 type Owned = (Field, Field, Vec<(Vec<u8>, Field)>);
+type Pair<'a> = (&'a [u8], Option<&'a [u8]>);
 
 fn field() -> impl Strategy<Value = Field> {
     option::weighted(0.8, vec(any::<u8>(), 0..6))
@@ -39,7 +40,7 @@ proptest! {
 
     #[test]
     fn a_batch_is_walked_record_by_record(written in records()) {
-        let headers: Vec<Vec<(&[u8], Option<&[u8]>)>> = written.iter()
+        let headers: Vec<Vec<Pair<'_>>> = written.iter()
             .map(|(_, _, headers)| headers.iter().map(|(name, value)| (&name[..], value.as_deref())).collect())
             .collect();
         let entries: Vec<Entry<'_>> = written.iter().zip(&headers)
@@ -49,7 +50,7 @@ proptest! {
         let mut count = 0;
         for (record, (key, value, headers)) in Records::new(&batch, Input(0)).zip(&entries) {
             prop_assert_eq!((record.key(), record.value(), record.offset()), (*key, *value, 100 + count));
-            let read: Vec<(&[u8], Option<&[u8]>)> = record.headers().map(|header| (header.name, header.value)).collect();
+            let read: Vec<Pair<'_>> = record.headers().map(|header| (header.name, header.value)).collect();
             prop_assert_eq!(&read[..], *headers);
             count += 1;
         }

@@ -6,6 +6,7 @@ mod crash;
 mod dead_letters;
 mod dead_topic;
 mod delivery;
+mod dlq;
 mod groups;
 mod harness;
 mod isolation;

@@ -4,15 +4,14 @@ use super::At;
 use crate::cli::args::From;
 use crate::cli::progress::Progress;
 use crate::model::log::{FetchLimit, Log, Source};
-use crate::model::{Batch, Clock, Fault, SystemClock, TopicPartition};
+use crate::model::{Batch, Fault, TopicPartition};
+use crate::runtime::{Stretch, walk};
 use std::sync::Arc;
 use std::time::Duration;
 
 const LIMIT: FetchLimit = FetchLimit { records: 5_000, bytes: 8 << 20 };
 /// How long one fetch waits for its first record.
 const WAIT: Duration = Duration::from_millis(500);
-/// A partition that yields nothing for so long, short of its end, will not do so by itself.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// What to read.
 pub(super) struct Reading<'a> {
@@ -48,8 +47,7 @@ impl Reading<'_> {
 
     /// All partitions in turn, until the reader stops us or `max` is reached.
     pub(super) fn follow(&self, each: &mut dyn FnMut(Event<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut sources =
-            self.partitions.iter().map(|&p| self.open(p).map(|(s, _)| s)).collect::<Result<Vec<_>, _>>()?;
+        let mut sources = self.partitions.iter().map(|&p| self.open(p)).collect::<Result<Vec<_>, _>>()?;
         let reader = std::thread::current();
         for source in &mut sources {
             let reader = reader.clone();
@@ -82,47 +80,32 @@ impl Reading<'_> {
     }
 
     fn partition(&self, partition: i32, left: &mut u64, progress: &Progress, each: Each<'_>) -> anyhow::Result<()> {
-        let (mut source, end) = self.open(partition)?;
-        let clock = SystemClock::default();
-        let mut heard = clock.monotonic();
-        let mut batch = Batch::default();
-        while *left > 0 && source.position() < end {
-            batch.clear();
-            let count = source.fetch(&mut batch, LIMIT, WAIT)?;
-            for (offset, record) in batch.iter().take_while(|(offset, _)| *offset < end).take(*left as usize) {
+        let stretch = self.stretch(partition)?;
+        walk(self.log, &stretch, &mut |batch: &Batch, _| {
+            for (offset, record) in batch.iter().take(usize::try_from(*left).unwrap_or(usize::MAX)) {
                 each(At { partition, offset, record })?;
                 *left -= 1;
             }
-            progress.add(count as u64);
-            if count > 0 {
-                heard = clock.monotonic();
-            } else if source.at_end() {
-                break;
-            } else if clock.monotonic() - heard > SILENCE {
-                return Err(silent(&source.partition().to_string(), source.position(), end).into());
-            }
-        }
-        Ok(())
+            progress.add(batch.len() as u64);
+            Ok(*left > 0)
+        })
     }
 
-    /// A source at the asked start, and the end for readers of committed records.
-    fn open(&self, partition: i32) -> Result<(Box<dyn Source>, i64), Fault> {
+    fn open(&self, partition: i32) -> Result<Box<dyn Source>, Fault> {
+        let stretch = self.stretch(partition)?;
+        self.log.reader(&stretch.partition, stretch.from)
+    }
+
+    /// From the asked start to the end for readers of committed records.
+    fn stretch(&self, partition: i32) -> Result<Stretch, Fault> {
         let partition = TopicPartition::new(self.topic, partition);
         let ends = self.log.ends(&partition)?;
-        let start = match self.from {
+        let from = match self.from {
             From::Start => ends.start,
             From::End => ends.stable,
             // What is deleted cannot be read, and what is past the end is not there yet.
             From::Offset(offset) => offset.clamp(ends.start, ends.stable),
         };
-        Ok((self.log.reader(&partition, start)?, ends.stable))
+        Ok(Stretch { partition, from, to: ends.stable, settled: false })
     }
-}
-
-fn silent(partition: &str, position: i64, end: i64) -> Fault {
-    let message = format!(
-        "reading {partition}: nothing came for {} s at offset {position}, and it ends at {end}",
-        SILENCE.as_secs()
-    );
-    Fault::transient("read-silent", message).hint("is the broker that leads this partition up?")
 }

@@ -72,6 +72,10 @@ impl Log for Memory {
         Ok(Ends { start: 0, stable: end, end })
     }
 
+    fn delete_records(&self, partition: &TopicPartition, _: i64) -> Result<(), Fault> {
+        Err(Fault::fatal("delete-refused", format!("deleting records of {partition} in memory")))
+    }
+
     fn producer(&self, _: &str, _: Delivery) -> Result<Box<dyn Producer>, Fault> {
         Ok(Box::new(Writer { log: self.clone(), topic: String::new(), open: vec![], refused: vec![] }))
     }

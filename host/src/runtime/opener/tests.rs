@@ -58,7 +58,7 @@ fn a_task_that_was_opened_too_late_is_closed_and_not_handed_over() {
     assert_eq!(answer.try_recv().unwrap().len(), 1);
     assert_eq!(stage.worker.added(), []);
     // its stores are closed: the next owner can open them
-    drop(stage.rig.parts(stage.rig.spec(), stage.rig.log_reader()));
+    drop(stage.rig.parts(stage.rig.spec(), vec![stage.rig.log_reader()]));
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Records that fail in every way: each ends as one dead letter, its neighbours are done once and in order.
 
 use super::rig::{DEAD_BYTES, DEADLINE, OUT_BYTES, Rig, actor, fresh_actor, id};
+use super::ticks::{Ticks, until_in_flight};
 use crate::delivery::jitter;
 use crate::model::Verdict;
 use crate::model::log::TopicInfo;
 use crate::task::{State, Step};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 fn buried(letters: &[(i64, &str)]) -> Vec<(String, String)> {
@@ -22,31 +21,6 @@ fn counts(counts: &[(&str, u8)]) -> BTreeMap<String, u8> {
 fn wait(offset: i64, attempts: u32, bound: u64) -> Duration {
     let bound = Duration::from_millis(bound).as_secs_f64();
     Duration::from_secs_f64(bound * jitter((&id(), 0u32, offset, attempts))).max(Duration::from_millis(1))
-}
-
-/// Ticks the rig's engine from a thread until dropped, so that running guests yield.
-struct Ticks(Option<(Arc<()>, JoinHandle<()>)>);
-
-impl Ticks {
-    fn start(rig: &Rig) -> Ticks {
-        let (ticker, alive) = (rig.engine.ticker(), Arc::new(()));
-        let watch = Arc::downgrade(&alive);
-        let tick = move || {
-            while watch.strong_count() > 0 && ticker() {
-                std::thread::yield_now();
-            }
-        };
-        Ticks(Some((alive, std::thread::spawn(tick))))
-    }
-}
-
-impl Drop for Ticks {
-    fn drop(&mut self) {
-        if let Some((alive, thread)) = self.0.take() {
-            drop(alive);
-            thread.join().unwrap();
-        }
-    }
 }
 
 #[test]
@@ -225,9 +199,7 @@ fn a_stopped_processor_stands_still() {
 #[test]
 fn a_call_that_is_interrupted_is_not_accepted() {
     let mut rig = Rig::with(&[("k", "a"), ("k", "Loop")], fresh_actor(), |_| ());
-    let ticks = Ticks::start(&rig);
-    while rig.step() != Step::Yielded || rig.task().call.is_none() {}
-    drop(ticks);
+    until_in_flight(&mut rig);
     assert!(!rig.task().is_idle());
     rig.task().interrupt();
     rig.commit().unwrap();

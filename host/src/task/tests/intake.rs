@@ -1,11 +1,14 @@
 //! Batches and offsets: what is cut, put back, accepted, excluded and read again.
 
 use super::script::{Scripted, Seen};
+use crate::delivery::Attempts;
 use crate::model::log::{Committed, FetchLimit};
 use crate::model::{Batch, Failure};
 use crate::task::Input;
 use crate::task::intake::{Intake, Next};
+use crate::task::work::Moment;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const FIVE: FetchLimit = FetchLimit { records: 5, bytes: usize::MAX };
 
@@ -20,7 +23,12 @@ fn of(offsets: &[i64], end: i64, (start, committed): (i64, i64)) -> (Intake, Arc
 }
 
 fn next(intake: &mut Intake) -> Next {
-    intake.next(FIVE, 77).unwrap()
+    at(intake, FIVE, 0)
+}
+
+/// The next at so many seconds of the monotonic clock.
+fn at(intake: &mut Intake, limit: FetchLimit, seconds: u64) -> Next {
+    intake.next(limit, Moment { wall_ms: 77, monotonic: Duration::from_secs(seconds) }).unwrap()
 }
 
 fn call(intake: &mut Intake) -> Batch {
@@ -39,7 +47,7 @@ fn drain(intake: &mut Intake) -> Vec<(bool, Vec<i64>)> {
     let mut batches = Vec::new();
     loop {
         let (failed, batch) = match next(intake) {
-            Next::Nothing => return batches,
+            Next::Nothing | Next::Wait(_) => return batches,
             Next::Call(batch) => (false, batch),
             Next::Failed(batch, failure) => {
                 assert_eq!(failure, why());
@@ -127,7 +135,7 @@ fn smaller_limits_cut_what_is_pending() {
     let batch = call(&mut intake);
     intake.put_back(batch);
     let one = FetchLimit { records: 1, bytes: usize::MAX };
-    let Next::Call(batch) = intake.next(one, 0).unwrap() else { panic!("nothing") };
+    let Next::Call(batch) = at(&mut intake, one, 0) else { panic!("nothing") };
     assert_eq!((batch.offsets, batch.now), (vec![0], 77), "the hour of a batch stays when it is run again");
 }
 
@@ -198,7 +206,7 @@ fn two_inputs_take_turns() {
     let mut intake = Intake::new(inputs.into());
     let two = FetchLimit { records: 2, bytes: usize::MAX };
     let mut seen = Vec::new();
-    while let Next::Call(batch) = intake.next(two, 0).unwrap() {
+    while let Next::Call(batch) = at(&mut intake, two, 0) {
         seen.push((intake.topic(batch.input).to_owned(), batch.offsets.clone()));
         let all = batch.len();
         intake.accept(batch, all);
@@ -214,11 +222,11 @@ fn an_input_with_nothing_does_not_hold_up_the_other() {
     let mut intake = Intake::new(inputs.into());
     let one = FetchLimit { records: 1, bytes: usize::MAX };
     for offset in 0..3 {
-        let Next::Call(batch) = intake.next(one, 0).unwrap() else { panic!("nothing") };
+        let Next::Call(batch) = at(&mut intake, one, 0) else { panic!("nothing") };
         assert_eq!((batch.input, &batch.offsets[..]), (1, &[offset][..]));
         intake.accept(batch, 1);
     }
-    assert!(matches!(intake.next(one, 0).unwrap(), Next::Nothing));
+    assert!(matches!(at(&mut intake, one, 0), Next::Nothing));
     assert!(intake.at_end());
 }
 
@@ -272,4 +280,149 @@ fn only_inputs_that_moved_send_offsets() {
     assert_eq!(sent, [("a".to_owned(), 6)]);
     intake.settle();
     assert_eq!(intake.offsets().count(), 0);
+}
+
+/// One failure of the record at `offset`, which is tried again at the fifth second.
+fn fail(intake: &mut Intake, input: u32, offset: i64) {
+    let attempts = Attempts { offset, count: 2, first_ms: 1, last_ms: 2, due_ms: 3 };
+    intake.remember(input, attempts, Duration::from_secs(5));
+}
+
+/// The first three of the ten are done, and the fourth failed.
+fn failed() -> Intake {
+    let mut intake = ten();
+    let batch = call(&mut intake);
+    intake.accept(batch, 3);
+    fail(&mut intake, 0, 3);
+    intake
+}
+
+fn waits(intake: &mut Intake, seconds: u64) -> bool {
+    match at(intake, FIVE, seconds) {
+        Next::Wait(due) => due == Duration::from_secs(5),
+        other => panic!("it does not wait: {other:?}"),
+    }
+}
+
+#[test]
+fn a_retry_is_met_first_and_at_its_time() {
+    let mut intake = failed();
+    assert!(waits(&mut intake, 0) && waits(&mut intake, 4) && !intake.at_end());
+    let Next::Call(batch) = at(&mut intake, FIVE, 5) else { panic!("not called") };
+    assert_eq!((batch.offsets.clone(), batch.attempt), (vec![3, 4], 2), "with what follows");
+    assert_eq!(intake.retried(0, 3).map(|attempts| attempts.count), Some(2));
+    intake.accept(batch, 1);
+    assert_eq!(intake.retrying(), None, "done");
+    assert_eq!(call(&mut intake).attempt, 0);
+}
+
+#[test]
+fn an_abort_runs_what_came_before_without_waiting_and_keeps_the_retry() {
+    let mut intake = failed();
+    intake.rewind();
+    let before = call(&mut intake);
+    assert_eq!((before.offsets.clone(), before.attempt), (vec![0, 1, 2], 0), "ends before the one that waits");
+    assert_eq!(intake.offsets().next().map(|commit| commit.metadata), Some(String::new()));
+    intake.accept(before, 3);
+    assert!(waits(&mut intake, 0));
+    let commit = intake.offsets().next().unwrap();
+    assert_eq!((commit.offset, Attempts::decode(&commit.metadata).map(|attempts| attempts.count)), (3, Some(2)));
+}
+
+#[test]
+fn what_is_said_beside_an_offset_is_progress_too() {
+    let mut intake = failed();
+    intake.settle();
+    assert!(!intake.has_progress());
+    fail(&mut intake, 0, 3);
+    assert!(!intake.has_progress(), "the same again");
+    let Next::Call(batch) = at(&mut intake, FIVE, 5) else { panic!("not called") };
+    intake.put_back(batch);
+    let attempts = Attempts { offset: 3, count: 3, first_ms: 1, last_ms: 2, due_ms: 3 };
+    intake.remember(0, attempts, Duration::from_secs(9));
+    assert!(intake.has_progress());
+    let commit = intake.offsets().next().unwrap();
+    assert_eq!((commit.offset, commit.metadata), (3, attempts.encode()));
+    let found = |count: u32| Attempts { count, ..attempts }.encode();
+    let found = |count: u32| [Committed { offset: Some(3), metadata: found(count) }];
+    assert_eq!([3, 2, 9].map(|count| intake.resolve(&found(count))), [Some(true), Some(false), None]);
+    intake.settle();
+    assert_eq!(intake.resolve(&found(3)), None, "nothing was sent that would tell");
+}
+
+#[test]
+fn a_retry_of_a_record_that_is_gone_ends() {
+    let (mut intake, _) = of(&[0, 1, 2, 7, 8], 9, (0, -1));
+    let batch = call(&mut intake);
+    intake.accept(batch, 3);
+    fail(&mut intake, 0, 4);
+    let Next::Call(batch) = at(&mut intake, FIVE, 6) else { panic!("not called") };
+    assert_eq!((batch.offsets.clone(), batch.attempt), (vec![7, 8], 0));
+    intake.accept(batch, 1);
+    assert_eq!(intake.retrying(), None);
+}
+
+#[test]
+fn an_abort_after_a_retry_that_worked_does_not_forget_it() {
+    let mut intake = failed();
+    intake.settle();
+    let Next::Call(batch) = at(&mut intake, FIVE, 5) else { panic!("not called") };
+    intake.accept(batch, 2);
+    assert_eq!(intake.retrying(), None);
+    intake.rewind();
+    assert!(!intake.has_progress(), "what is said beside the offset still holds");
+    let Next::Call(batch) = at(&mut intake, FIVE, 6) else { panic!("not called") };
+    assert_eq!((batch.offsets[0], batch.attempt), (3, 2));
+    intake.accept(batch, 2);
+    intake.settle();
+    assert_eq!(intake.retried(0, 3), None);
+}
+
+#[test]
+fn a_gap_before_the_retry_is_passed() {
+    let (mut intake, _) = of(&[0, 4, 5], 6, (0, -1));
+    let batch = call(&mut intake);
+    intake.accept(batch, 1);
+    fail(&mut intake, 0, 4);
+    assert_eq!(position(&intake), 4, "what is remembered belongs to the offset that is committed");
+    intake.rewind();
+    let before = call(&mut intake);
+    intake.accept(before, 1);
+    assert!(waits(&mut intake, 0));
+    assert_eq!(position(&intake), 4);
+}
+
+#[test]
+fn every_input_waits_with_the_one_that_does() {
+    let inputs = ["a", "b"].map(|topic| Input::new(Scripted::new(topic, &[0, 1, 2, 3], 4).0, 0, -1));
+    let mut intake = Intake::new(inputs.into());
+    let batch = call(&mut intake);
+    intake.accept(batch, 0);
+    fail(&mut intake, 0, 0);
+    assert!(waits(&mut intake, 0) && waits(&mut intake, 0));
+    let Next::Call(batch) = at(&mut intake, FIVE, 5) else { panic!("not called") };
+    assert_eq!((batch.input, batch.attempt), (0, 2));
+}
+
+#[test]
+fn what_another_life_remembered_holds_for_its_offset_only() {
+    let clock = crate::model::SystemClock::default();
+    let noted = Attempts { offset: 4, count: 7, first_ms: 1, last_ms: 2, due_ms: 3 };
+    let intake = |metadata: &str| {
+        Intake::new(vec![Input::new(Scripted::new("in", &[4, 5], 6).0, 4, 4).recall(metadata, &clock)])
+    };
+    let recalled = intake(&noted.encode());
+    assert_eq!((recalled.retrying(), recalled.has_progress()), (Some(noted), false));
+    let other = intake(&Attempts { offset: 5, ..noted }.encode());
+    assert_eq!((other.retrying(), other.has_progress()), (None, true), "what is not true is taken back");
+    assert_eq!(intake("somebody else's").retrying(), None);
+}
+
+#[test]
+fn suspects_are_met_one_by_one() {
+    let mut intake = ten();
+    intake.suspect(0, 2..=3);
+    intake.suspect(0, 6..=6);
+    let sizes: Vec<Vec<i64>> = drain(&mut intake).into_iter().map(|(_, offsets)| offsets).collect();
+    assert_eq!(sizes, [vec![0, 1], vec![2], vec![3], vec![4], vec![5], vec![6], vec![7, 8, 9]]);
 }

@@ -2,22 +2,23 @@
 
 use crate::local::LocalLog;
 use crate::model::log::{Delivery, Group, Log, OffsetCommit, Origin, Producer, Refusal, TopicRef};
-use crate::model::{Fault, RecordRef};
+use crate::model::{Fault, RecordRef, TopicPartition};
 use std::sync::{Arc, Mutex};
 
-/// How a commit's answer is lost.
+/// How a commit's answer is lost. What was sent is acknowledged by the flush before, as on Kafka.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss {
     /// Whether the log has committed in spite of it.
     pub(crate) committed: bool,
-    /// What was acknowledged on every topic by the flush before, as Kafka tells it.
-    pub(crate) acknowledged: i64,
 }
 
 /// Writes down calls as lines such as `send out`.
 struct Recorder {
     inner: Box<dyn Producer>,
-    topics: Vec<String>,
+    log: LocalLog,
+    delivery: Delivery,
+    /// Name of each topic, and how many records were sent to it since the last commit or abort.
+    topics: Vec<(String, i64)>,
     calls: Arc<Mutex<Vec<String>>>,
     loss: Arc<Mutex<Option<Loss>>>,
 }
@@ -26,22 +27,35 @@ pub(super) fn recorder(
     log: &LocalLog,
     calls: &Arc<Mutex<Vec<String>>>,
     loss: &Arc<Mutex<Option<Loss>>>,
+    delivery: Delivery,
 ) -> Box<dyn Producer> {
-    let inner = log.producer("worker", Delivery::ExactlyOnce).unwrap();
-    Box::new(Recorder { inner, topics: Vec::new(), calls: calls.clone(), loss: loss.clone() })
+    let inner = log.producer("worker", delivery).unwrap();
+    let (log, topics) = (log.clone(), Vec::new());
+    Box::new(Recorder { inner, log, delivery, topics, calls: calls.clone(), loss: loss.clone() })
 }
 
 impl Recorder {
     fn note(&self, call: impl Into<String>) {
         self.calls.lock().unwrap().push(call.into());
     }
+
+    fn forget(&mut self) {
+        self.topics.iter_mut().for_each(|(_, sent)| *sent = 0);
+    }
+
+    /// One past what the open transaction has sent to a topic.
+    fn expected(&self, topic: TopicRef, partition: i32) -> Option<i64> {
+        let (name, sent) = &self.topics[topic.0 as usize];
+        let end = self.log.ends(&TopicPartition::new(name.as_str(), partition)).unwrap().end;
+        (*sent > 0).then_some(end + sent)
+    }
 }
 
 impl Producer for Recorder {
     fn topic(&mut self, name: &str) -> Result<TopicRef, Fault> {
         let topic = self.inner.topic(name)?;
-        self.topics.resize(self.topics.len().max(topic.0 as usize + 1), String::new());
-        self.topics[topic.0 as usize] = name.to_owned();
+        self.topics.resize(self.topics.len().max(topic.0 as usize + 1), (String::new(), 0));
+        self.topics[topic.0 as usize].0 = name.to_owned();
         Ok(topic)
     }
 
@@ -50,7 +64,10 @@ impl Producer for Recorder {
     }
 
     fn send(&mut self, to: TopicRef, at: Option<i32>, record: RecordRef<'_>, origin: Origin) -> Result<(), Fault> {
-        self.note(format!("send {}", self.topics[to.0 as usize]));
+        let (name, sent) = &mut self.topics[to.0 as usize];
+        *sent += 1;
+        let call = format!("send {name}");
+        self.note(call);
         self.inner.send(to, at, record, origin)
     }
 
@@ -66,11 +83,12 @@ impl Producer for Recorder {
 
     fn commit(&mut self) -> Result<(), Fault> {
         self.note("commit");
-        match *self.loss.lock().unwrap() {
-            Some(Loss { committed: false, .. }) => {}
-            _ => self.inner.commit()?,
+        let loss = *self.loss.lock().unwrap();
+        if loss.is_none_or(|loss| loss.committed) {
+            self.inner.commit()?;
         }
-        match *self.loss.lock().unwrap() {
+        self.forget();
+        match loss {
             Some(_) => Err(Fault::fenced("producer-fenced", "committing")),
             None => Ok(()),
         }
@@ -78,11 +96,13 @@ impl Producer for Recorder {
 
     fn abort(&mut self) -> Result<(), Fault> {
         self.note("abort");
+        self.forget();
         self.inner.abort()
     }
 
     fn acknowledged(&self, topic: TopicRef, partition: i32) -> Option<i64> {
-        let early = self.loss.lock().unwrap().map(|loss| loss.acknowledged);
+        let lost = self.loss.lock().unwrap().is_some() && self.delivery == Delivery::ExactlyOnce;
+        let early = if lost { self.expected(topic, partition) } else { None };
         early.or_else(|| self.inner.acknowledged(topic, partition))
     }
 }

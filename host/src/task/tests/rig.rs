@@ -1,62 +1,32 @@
 //! A task on the embedded log, with real stores and a guest that obeys its records; the producer's calls are written down.
 
+pub(crate) use super::world::{CHANGELOG, DEAD_BYTES, Hand, INPUTS, OUT_BYTES, PARKED};
+
 use super::recorder::{Loss, recorder};
-use crate::changelog::{Restore, spec as changelog_spec};
+use super::world::{create, feed, join};
+use crate::changelog::Restore;
 use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
 use crate::local::LocalLog;
 use crate::metrics::{CommitMetrics, ProcessorMetrics};
 use crate::model::log::*;
 use crate::model::manifest::Context;
 use crate::model::state::StateView;
-use crate::model::{Batch, Clock, Failure, HeadersRef, RecordRef, TaskId, TopicPartition};
+use crate::model::{Clock, Failure, Fault, TaskId, TopicPartition};
 use crate::plugin::tests::puppet::{WIT, component, file};
 use crate::plugin::{Component, Engine, Guest, Traced};
 use crate::state::{Shared, Stores};
-use crate::task::{CommitError, Input, InputSpec, Lease, Outbox, Parts, ProcessorSpec, Routes, Step, Task, commit};
-use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use crate::task::{
+    CommitError, Input, InputSpec, Lease, Marker, Outbox, Parts, ProcessorSpec, Routes, Step, Task, Trials, commit,
+};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What the log's own `out` takes; the tests say how much the task believes.
-pub(crate) const OUT_BYTES: u64 = 2000;
-/// What the log's own `dead` takes.
-pub(crate) const DEAD_BYTES: u64 = 60_000;
 /// As long as a call may take here.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(16);
-
-/// Time that the test moves, in milliseconds: the same on the wall and monotonic.
-pub(crate) struct Hand(AtomicI64);
-
-impl Hand {
-    pub(crate) fn pass(&self, time: Duration) {
-        self.0.fetch_add(time.as_millis() as i64, Ordering::SeqCst);
-    }
-}
-
-impl Clock for Hand {
-    fn wall_ms(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.wall_ms() as u64)
-    }
-}
-
-#[derive(Default)]
-struct Listener(Mutex<Vec<Box<dyn Source>>>);
-
-impl GroupListener for Listener {
-    fn assigned(&self, sources: Vec<Box<dyn Source>>) {
-        self.0.lock().unwrap().extend(sources);
-    }
-
-    fn revoked(&self, _: &[TopicPartition]) {}
-
-    fn lost(&self, _: &[TopicPartition]) {}
-}
 
 /// One task with everything around it.
 pub(crate) struct Rig {
@@ -71,8 +41,20 @@ pub(crate) struct Rig {
     pub(crate) loss: Arc<Mutex<Option<Loss>>>,
     /// The ownership number of the partition.
     pub(crate) number: Arc<AtomicU64>,
+    routes: Routes,
     _member: Box<dyn Member>,
     folder: TempDir,
+}
+
+/// How one task's life ends and the next one begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restart {
+    /// The stores were closed: they have everything that is committed.
+    Closed,
+    /// The stores are lost: another host restores them.
+    Lost,
+    /// The stores are as they were at [`Rig::keep_stores`].
+    Older,
 }
 
 /// The actor on the engine that all tests share, for those that tick nothing.
@@ -94,13 +76,14 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
     ProcessorSpec {
         application: "app".into(),
         name: "proc".into(),
-        inputs: vec![InputSpec { name: "input".into(), topic: "in".into(), start: Start::Earliest }],
+        inputs: vec![input("input", INPUTS[0])],
         outputs: vec![("output".into(), "out".into())],
         stores: component.manifest.stores.clone(),
-        changelogs: vec!["app-proc-store-changelog".into()],
+        changelogs: vec![CHANGELOG.into()],
         dead_letters: "dead".into(),
         partitions: 1,
         limits: Limits { record_deadline: DEADLINE, ..Limits::default() },
+        delivery: Delivery::ExactlyOnce,
         ordering: config::Ordering::Partition,
         retry: Retry::default(),
         dead_letter: DeadLetters::default(),
@@ -111,6 +94,16 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
         metrics: ProcessorMetrics::new("proc"),
         stopped: AtomicBool::new(false),
     }
+}
+
+pub(crate) fn input(name: &str, topic: &str) -> InputSpec {
+    InputSpec { name: name.into(), topic: topic.into(), start: Start::Earliest }
+}
+
+/// Settings: records wait by key, as a plan makes them.
+pub(crate) fn by_key(spec: &mut ProcessorSpec) {
+    spec.ordering = config::Ordering::Key;
+    spec.changelogs.push(PARKED.into());
 }
 
 impl Rig {
@@ -133,72 +126,146 @@ impl Rig {
         Rig::made(records, actor(), |_| (), settings)
     }
 
-    fn made(
+    pub(crate) fn made(
         records: &[(&str, &str)],
         (engine, component): (Engine, Arc<Component>),
         believed: impl Fn(&mut TopicInfo),
         settings: impl FnOnce(&mut ProcessorSpec),
     ) -> Rig {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(Hand(AtomicI64::new(1_000_000)));
+        let clock = Hand::new();
         let log = LocalLog::open(&folder.path().join("log"), clock.clone()).unwrap();
         create(&log);
-        feed(&log, records);
-        let (member, source) = join(&log);
+        feed(&log, INPUTS[0], records);
+        let mut spec = processor(component);
+        settings(&mut spec);
+        let spec = Arc::new(spec);
+        let topics: Vec<Arc<str>> = spec.inputs.iter().map(|input| input.topic.clone()).collect();
+        let (member, sources) = join(&log, &topics);
         let group = member.group();
         let (calls, loss) = (Arc::default(), Arc::default());
-        let mut out = Outbox::new(recorder(&log, &calls, &loss));
+        let mut out = Outbox::new(recorder(&log, &calls, &loss, spec.delivery));
         let mut resolve = |name: &str| {
             let mut info = log.topic(name).unwrap().unwrap();
             believed(&mut info);
             out.resolve(&info).unwrap()
         };
-        let mut spec = processor(component);
-        settings(&mut spec);
-        let spec = Arc::new(spec);
-        let changelogs = vec![resolve(&spec.changelogs[0])];
+        let changelogs = spec.changelogs.iter().map(|name| resolve(&**name)).collect();
         let routes = Routes { outputs: vec![resolve("out")], changelogs, dead_letters: resolve("dead") };
         let number = Arc::default();
-        let mut rig =
-            Rig { log, clock, engine, group, out, tasks: Vec::new(), calls, loss, number, _member: member, folder };
-        let parts = rig.parts(spec, source);
-        rig.tasks.push(Task::new(parts, 7, routes));
+        let (tasks, _member) = (Vec::new(), member);
+        let mut rig = Rig { log, clock, engine, group, out, tasks, calls, loss, number, routes, _member, folder };
+        rig.open(&spec, sources);
         rig
     }
 
-    /// Another task of the same partition, which takes the lease.
-    pub(crate) fn parts(&self, spec: Arc<ProcessorSpec>, source: Box<dyn Source>) -> Parts {
+    fn open(&mut self, spec: &Arc<ProcessorSpec>, sources: Vec<Box<dyn Source>>) {
+        let parts = self.parts(spec.clone(), sources);
+        self.tasks.push(Task::new(parts, 7, self.routes.clone()));
+    }
+
+    /// What another task of the same partition is made of, which takes the lease.
+    pub(crate) fn parts(&self, spec: Arc<ProcessorSpec>, sources: Vec<Box<dyn Source>>) -> Parts {
         let stores = Arc::new(Mutex::new(self.stores(&spec)));
         let log = Arc::new(Traced { task: id() });
         let view: Arc<Mutex<dyn StateView>> = stores.clone();
         let guest = Guest::new(spec.component.clone(), context(), spec.limits.clone(), Some(view), log);
+        let topics = spec.inputs.iter().map(|input| &*input.topic);
+        let marker = Marker::open(&self.folder.path().join("marker"), topics, &Arc::<Trials>::default()).unwrap();
+        let inputs = sources.into_iter().map(|source| self.input(source)).collect();
         Parts {
             id: id(),
             spec,
             group: self.group.clone(),
             lease: Lease::take(&self.number),
-            inputs: vec![Input::new(source, 0, -1)],
+            inputs,
             stores: Some(stores),
             guest,
+            marker,
         }
     }
 
+    /// From the committed offset, or else from the start, as an opener does.
+    fn input(&self, source: Box<dyn Source>) -> Input {
+        let found = self.group.committed(&[source.partition().clone()]).unwrap().remove(0);
+        let (start, committed) = (found.offset.unwrap_or(0), found.offset.unwrap_or(-1));
+        Input::new(source, start, committed).recall(&found.metadata, &*self.clock)
+    }
+
     fn stores(&self, spec: &ProcessorSpec) -> Stores {
-        let dir = self.folder.path().join("stores");
-        let mut stores = Stores::open(&dir, &spec.stores, &Shared::new(1 << 20, 4 << 20), self.clock.clone()).unwrap();
-        let changelog = [TopicPartition::new(spec.changelogs[0].clone(), 0)];
+        let shared = Shared::new(1 << 20, 4 << 20);
+        let mut stores = Stores::open(&self.dir(), &spec.all_stores(), &shared, self.clock.clone()).unwrap();
+        let changelogs: Vec<TopicPartition> =
+            spec.changelogs.iter().map(|name| TopicPartition::new(name.clone(), 0)).collect();
         let log = Arc::new(self.log.clone());
-        let mut restore = Restore::start(log, &changelog, &mut stores, self.clock.clone()).unwrap();
+        let mut restore = Restore::start(log, &changelogs, &mut stores, self.clock.clone()).unwrap();
         restore.run(&mut stores, Duration::ZERO, |_| ()).unwrap();
         stores
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.folder.path().join("stores")
     }
 
     /// Takes the task away and gives back what one is made of.
     pub(crate) fn take_apart(&mut self) -> Parts {
         let task = self.tasks.remove(0);
         let spec = task.spec.clone();
-        let source = task.close().remove(0);
-        self.parts(spec, source)
+        let sources = task.close();
+        self.parts(spec, sources)
+    }
+
+    /// The task ends in the middle of what it does, and another one begins, with other settings where `settings` says so.
+    pub(crate) fn restart_with(&mut self, how: Restart, settings: impl FnOnce(&mut ProcessorSpec)) {
+        let task = self.tasks.remove(0);
+        self.out.abort().unwrap();
+        let mut spec = processor(task.spec.component.clone());
+        let old = &task.spec;
+        (spec.inputs, spec.changelogs, spec.delivery) = (old.inputs.clone(), old.changelogs.clone(), old.delivery);
+        (spec.retry, spec.ordering, spec.parking) = (old.retry.clone(), old.ordering, old.parking.clone());
+        settings(&mut spec);
+        let sources = task.close();
+        match how {
+            Restart::Closed => {}
+            Restart::Lost => std::fs::remove_dir_all(self.dir()).unwrap(),
+            Restart::Older => self.bring_back_stores(),
+        }
+        self.open(&Arc::new(spec), sources);
+    }
+
+    pub(crate) fn restart(&mut self, how: Restart) {
+        self.restart_with(how, |_| ());
+    }
+
+    /// The host dies in the middle of what it does: what is on disk stays as it is.
+    pub(crate) fn die(&mut self) {
+        let path = self.folder.path().join("marker").join("marker");
+        let page = std::fs::read(&path).unwrap();
+        let task = self.tasks.remove(0);
+        let spec = task.spec.clone();
+        let sources = task.close();
+        std::fs::write(path, page).unwrap();
+        self.new_producer();
+        self.open(&spec, sources);
+    }
+
+    /// Remembers the stores as they are now, for a restart that finds them so.
+    pub(crate) fn keep_stores(&mut self) {
+        let task = self.tasks.remove(0);
+        self.out.abort().unwrap();
+        let (spec, sources) = (task.spec.clone(), task.close());
+        let kept = self.folder.path().join("kept");
+        let _ = std::fs::remove_dir_all(&kept);
+        copy(&self.dir(), &kept);
+        self.open(&spec, sources);
+    }
+
+    fn bring_back_stores(&self) {
+        let kept = self.folder.path().join("kept");
+        if kept.exists() {
+            std::fs::remove_dir_all(self.dir()).unwrap();
+            copy(&kept, &self.dir());
+        }
     }
 
     /// A source of the input that the group did not give.
@@ -223,8 +290,16 @@ impl Rig {
         self.clock.monotonic()
     }
 
+    pub(crate) fn feed(&self, topic: &str, records: &[(&str, &str)]) {
+        feed(&self.log, topic, records);
+    }
+
     pub(crate) fn step(&mut self) -> Step {
-        self.tasks[0].step(&mut self.out, &*self.clock).unwrap()
+        self.try_step().unwrap()
+    }
+
+    pub(crate) fn try_step(&mut self) -> Result<Step, Fault> {
+        self.tasks[0].step(&mut self.out, &*self.clock)
     }
 
     /// Steps until there is nothing to do now.
@@ -242,8 +317,7 @@ impl Rig {
         let mut waits = Vec::new();
         while let Step::Until(due) = self.work() {
             waits.push(due - self.now());
-            // the hand moves whole milliseconds
-            self.clock.pass(due - self.now() + Duration::from_millis(1));
+            self.clock.pass(due - self.now());
         }
         waits
     }
@@ -271,7 +345,7 @@ impl Rig {
         for Refusal { origin, code, message } in refusals {
             assert_eq!(origin.slot, 7, "traced to its task");
             if seen.insert(origin) {
-                self.task().refuse(origin.input as usize, origin.offset, Failure::new(code, message));
+                self.task().refuse(origin.input, origin.offset, Failure::new(code, message));
             }
         }
         self.abort();
@@ -280,7 +354,8 @@ impl Rig {
     /// Replaces the producer by a new one of the same identity, as after a fencing; no commit's answer is lost any more.
     pub(crate) fn new_producer(&mut self) {
         *self.loss.lock().unwrap() = None;
-        self.out.replace(recorder(&self.log, &self.calls, &self.loss)).unwrap();
+        let delivery = self.tasks.first().map_or(Delivery::ExactlyOnce, |task| task.spec.delivery);
+        self.out.replace(recorder(&self.log, &self.calls, &self.loss, delivery)).unwrap();
     }
 
     pub(crate) fn abort(&mut self) {
@@ -288,51 +363,23 @@ impl Rig {
         self.out.abort().unwrap();
     }
 
-    /// Key and value of everything in a topic.
-    pub(crate) fn read(&self, topic: &str) -> Vec<(String, String)> {
-        let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
-        self.batch(topic).iter().map(|(_, record)| (text(record.key), text(record.value))).collect()
-    }
-
-    pub(crate) fn values(&self, topic: &str) -> Vec<String> {
-        self.read(topic).into_iter().map(|(_, value)| value).collect()
-    }
-
-    /// The headers of each dead letter.
-    pub(crate) fn letters(&self) -> Vec<BTreeMap<String, String>> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let all = |record: RecordRef<'_>| {
-            record.headers.iter().map(|(name, value)| (text(name), text(value.unwrap_or_default()))).collect()
-        };
-        self.batch("dead").iter().map(|(_, record)| all(record)).collect()
-    }
-
-    /// Offset and code of each dead letter.
-    pub(crate) fn buried(&self) -> Vec<(String, String)> {
-        let of =
-            |letter: &BTreeMap<String, String>| (letter["pelton-source-offset"].clone(), letter["pelton-code"].clone());
-        self.letters().iter().map(of).collect()
-    }
-
-    /// Committed counts by key.
-    pub(crate) fn counts(&mut self) -> BTreeMap<String, u8> {
-        let stores = self.tasks[0].stores().unwrap();
-        let entries = stores.dump(0).unwrap().map(Result::unwrap);
-        entries.map(|(key, value)| (String::from_utf8_lossy(&key).into_owned(), value[0])).collect()
-    }
-
-    /// The group's committed offset of the input.
-    pub(crate) fn committed(&self) -> Option<i64> {
-        self.group.committed(&[TopicPartition::new("in", 0)]).unwrap()[0].offset
-    }
-
-    fn batch(&self, topic: &str) -> Batch {
-        let mut source = self.log.reader(&TopicPartition::new(topic, 0), 0).unwrap();
-        let mut batch = Batch::default();
-        while !source.at_end() {
-            source.fetch(&mut batch, FetchLimit { records: usize::MAX, bytes: usize::MAX }, Duration::ZERO).unwrap();
+    /// What the worker makes of a commit without an answer; false where the task cannot tell and is opened anew.
+    pub(crate) fn resolve(&mut self) -> bool {
+        self.new_producer();
+        if self.tasks[0].has_progress() {
+            let partitions = self.task().partitions();
+            let found = self.group.committed(&partitions).unwrap();
+            match self.task().resolve(&found) {
+                Some(true) => self.tasks[0].settle(&self.out),
+                Some(false) => {}
+                None => {
+                    self.restart(Restart::Closed);
+                    return false;
+                }
+            }
         }
-        batch
+        self.task().rewind();
+        true
     }
 }
 
@@ -353,37 +400,10 @@ fn context() -> Context {
     }
 }
 
-fn create(log: &LocalLog) {
-    for (name, bytes) in [("in", 1 << 20), ("out", OUT_BYTES), ("dead", DEAD_BYTES)] {
-        let properties = vec![("max.message.bytes".to_owned(), bytes.to_string())];
-        log.create_topic(&TopicSpec { name: name.into(), partitions: 1, replication: None, properties }).unwrap();
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() { copy(&source, &target) } else { drop(std::fs::copy(&source, &target).unwrap()) }
     }
-    log.create_topic(&changelog_spec("app", "proc", "store", 1, 1 << 20)).unwrap();
-}
-
-fn feed(log: &LocalLog, records: &[(&str, &str)]) {
-    let mut producer = log.producer("feed", Delivery::ExactlyOnce).unwrap();
-    let to = producer.topic("in").unwrap();
-    producer.begin().unwrap();
-    for (key, value) in records {
-        let key = (!key.is_empty()).then_some(key.as_bytes());
-        let record = RecordRef { key, value: Some(value.as_bytes()), headers: HeadersRef::default(), timestamp: 5 };
-        producer.send(to, Some(0), record, Origin { slot: 0, input: 0, offset: 0 }).unwrap();
-    }
-    producer.commit().unwrap();
-}
-
-fn join(log: &LocalLog) -> (Box<dyn Member>, Box<dyn Source>) {
-    let listener = Arc::new(Listener::default());
-    let spec = GroupSpec {
-        group: "app-proc".into(),
-        topics: vec!["in".into()],
-        protocol: GroupProtocol::Classic,
-        instance_id: "i".into(),
-        session_timeout: Duration::from_secs(10),
-    };
-    let mut member = log.join(spec, listener.clone()).unwrap();
-    member.poll(Duration::ZERO).unwrap();
-    let source = listener.0.lock().unwrap().pop().unwrap();
-    (member, source)
 }
