@@ -13,8 +13,9 @@ mod kafka_support;
 
 use kafka_support::*;
 use pelton::kafka::Kafka;
-use pelton::model::log::{Delivery, FetchLimit, GroupProtocol, Log, OffsetCommit};
-use pelton::model::{Batch, SystemClock, TopicPartition, Verdict};
+use pelton::model::log::{Delivery, Ends, FetchLimit, GroupProtocol, Log, OffsetCommit};
+use pelton::model::{Batch, Fault, SystemClock, TopicPartition, Verdict};
+use pelton::runtime::{Stretch, walk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -238,6 +239,57 @@ fn a_deleted_offset_is_fatal_and_named() {
         until("the fault is told", || reader.fetch(&mut Batch::default(), ALL, Duration::from_millis(100)).err());
     assert_eq!((fault.verdict, fault.code), (Verdict::Fatal, "offset-out-of-range"));
     assert!(fault.message.contains(&format!("{topic}/0 at 1000")), "{fault}");
+}
+
+#[test]
+fn records_are_deleted_from_the_front_and_kept_where_the_policy_says_so() {
+    let log = kafka();
+    let topic = create(&log, "cut", 2, &[]);
+    let mut producer = producer(&log, &unique("id"));
+    write(&mut *producer, &topic, 1, &[rec("k", "a"), rec("k", "b"), rec("k", "c")]);
+    let (untouched, cut) = (TopicPartition::new(&*topic, 0), TopicPartition::new(&*topic, 1));
+    log.delete_records(&cut, 2).unwrap();
+    // three records and the marker of their commit
+    assert_eq!(log.ends(&cut).unwrap(), Ends { start: 2, stable: 4, end: 4 });
+    assert_eq!(values(&read(&log, &topic, 1, 2)), ["c"]);
+    log.delete_records(&cut, 4).unwrap();
+    assert_eq!(log.ends(&cut).unwrap().start, 4);
+    assert_eq!(log.ends(&untouched).unwrap().start, 0);
+    let compacted = create(&log, "kept", 1, &[("cleanup.policy", "compact")]);
+    write(&mut *producer, &compacted, 0, &[rec("k", "a")]);
+    let fault = log.delete_records(&TopicPartition::new(&*compacted, 0), 1).unwrap_err();
+    assert_eq!((fault.verdict, fault.code), (Verdict::Fatal, "delete-refused"), "{fault}");
+}
+
+#[test]
+fn a_settled_walk_waits_for_transactions_that_are_open() {
+    let log = kafka();
+    let topic = create(&log, "settled", 1, &[]);
+    let (mut first, mut second) = (producer(&log, &unique("id")), producer(&log, &unique("id")));
+    first.begin().unwrap();
+    send(&mut *first, &topic, 0, &[rec("k", "open")]);
+    first.flush().unwrap();
+    write(&mut *second, &topic, 0, &[rec("k", "behind")]);
+    let partition = TopicPartition::new(&*topic, 0);
+    let ends = log.ends(&partition).unwrap();
+    assert_eq!(ends.stable, 0, "what is behind an open transaction is not to be seen yet");
+    let seen = |to, settled| {
+        let stretch = Stretch { partition: partition.clone(), from: 0, to, settled };
+        let mut seen = vec![];
+        walk::<Fault>(&log, &stretch, &mut |batch, _| {
+            let text = |value: Option<&[u8]>| String::from_utf8(value.unwrap().to_vec()).unwrap();
+            seen.extend(batch.iter().map(|(_, record)| text(record.value)));
+            Ok(true)
+        })
+        .unwrap();
+        seen
+    };
+    assert_eq!(seen(ends.end, false), [""; 0]);
+    std::thread::scope(|scope| {
+        let walking = scope.spawn(|| seen(ends.end, true));
+        first.commit().unwrap();
+        assert_eq!(walking.join().unwrap(), ["open", "behind"]);
+    });
 }
 
 #[test]

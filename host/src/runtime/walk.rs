@@ -32,7 +32,9 @@ pub fn walk<E: From<Fault>>(
         return Ok(());
     }
     let clock = SystemClock::default();
-    let mut source = log.reader(&stretch.partition, stretch.from)?;
+    // what retention has deleted since the stretch was measured is gone, and no error
+    let from = stretch.from.max(log.ends(&stretch.partition)?.start);
+    let mut source = log.reader(&stretch.partition, from)?;
     let (mut batch, mut heard) = (Batch::default(), clock.monotonic());
     while source.position() < stretch.to {
         let before = source.position();

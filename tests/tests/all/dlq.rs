@@ -133,6 +133,27 @@ fn letters_go_through_the_plugin_once() {
 }
 
 #[test]
+fn a_letter_that_loops_is_ended_at_the_plugins_deadline() {
+    let app = ["in", "out", "dead"]
+        .iter()
+        .fold(App::draft(Log::Embedded, "loop"), |draft, topic| draft.topic(topic, 1))
+        .processor(
+            Processor::new("bad")
+                .input("in", "in")
+                .output("out", "out")
+                .dead_letters("dead")
+                .limit("record_deadline", "300ms"),
+        )
+        .ready();
+    app.produce("in", &[Rec::new("a", "loop"), Rec::new("b", "panic"), Rec::new("c", "trap")]);
+    app.finish(1);
+    let said = replay(&app, &["--through-plugin"], PARTLY);
+    for code in ["(deadline)", "(panic)", "(trap)"] {
+        assert!(said.contains(code), "{code}: {said}");
+    }
+}
+
+#[test]
 fn a_plugin_with_state_is_not_run_outside_its_hosts() {
     let app = App::counting(Log::Embedded, "aggregate", 1).ready();
     app.produce("in", &[Rec::raw(None, Some(b"x")).at(0)]);

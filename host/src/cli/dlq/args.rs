@@ -85,17 +85,18 @@ null is null; text that is not plain is quoted as in JSON; other bytes are
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     pub which: Which,
-    #[command(flatten)]
-    pub filter: FilterArgs,
-    /// Only letters that have been replayed.
-    #[arg(long, conflicts_with = "unreplayed", help_heading = "Filters")]
-    pub replayed: bool,
-    /// Only letters that have not been replayed.
-    #[arg(long, help_heading = "Filters")]
-    pub unreplayed: bool,
     /// Print one JSON object a letter.
     #[arg(long)]
     pub json: bool,
+    // last: its heading would go on
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Only letters that have been replayed.
+    #[arg(long, conflicts_with = "unreplayed")]
+    pub replayed: bool,
+    /// Only letters that have not been replayed.
+    #[arg(long)]
+    pub unreplayed: bool,
 }
 
 #[derive(Debug, Args)]
@@ -134,8 +135,6 @@ Examples:
 pub(in crate::cli) struct ReplayArgs {
     #[command(flatten)]
     pub which: Which,
-    #[command(flatten)]
-    pub filter: FilterArgs,
     /// Say what would be done, letter by letter, and do nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -148,6 +147,9 @@ pub(in crate::cli) struct ReplayArgs {
     /// Print the outcome as one JSON object.
     #[arg(long)]
     pub json: bool,
+    // last: its heading would go on
+    #[command(flatten)]
+    pub filter: FilterArgs,
 }
 
 #[derive(Debug, Args)]

@@ -168,7 +168,7 @@ fn where_reading_begins_and_ends() {
 #[test]
 fn topics_are_listed_with_what_is_internal() {
     let log = Memory::default();
-    for name in ["t", "app-p-totals-changelog", "app-p-dead-letters"] {
+    for name in ["t", "app-p-totals-changelog", "app-p-dead-letters", "app-p-dead-letters-replayed", "t-replayed"] {
         use crate::model::log::Log;
         log.create_topic(&crate::model::log::TopicSpec {
             name: name.to_owned(),
@@ -189,8 +189,10 @@ fn topics_are_listed_with_what_is_internal() {
         [
             "topic partitions offsets kind ends",
             "app-p-dead-letters 1 0 internal 0",
+            "app-p-dead-letters-replayed 1 0 internal 0",
             "app-p-totals-changelog 1 0 internal 0",
             "t 1 2 2",
+            "t-replayed 1 0 0",
         ]
     );
     assert!(list(true).contains(r#""internal":false,"offsets":2,"partitions":1,"topic":"t""#), "{}", list(true));
