@@ -18,6 +18,9 @@ pub struct Attempts {
 /// What every version that this one understands begins with. Fields may be added behind: unknown ones are passed over.
 const VERSION: &str = "pelton1";
 
+/// The field that says how many records are parked.
+const PARKED: &str = "p";
+
 impl Attempts {
     /// What is remembered after one more failure of the record at `offset`, at `now`; `before` is of the same record.
     pub fn after(before: Option<&Attempts>, offset: i64, now_ms: i64, due_ms: i64) -> Attempts {
@@ -58,6 +61,25 @@ impl Attempts {
     }
 }
 
+/// `note`, what is said of a record that is being retried or nothing, with how many records the task has parked.
+pub fn with_parked(note: &str, parked: usize) -> String {
+    match (parked, note) {
+        (0, note) => note.to_owned(),
+        (_, "") => format!("{VERSION};{PARKED}={parked}"),
+        (_, note) => format!("{note};{PARKED}={parked}"),
+    }
+}
+
+/// How many records a task has parked, as the metadata of its first input's committed offset says: the offset itself is past them.
+pub fn parked(metadata: &str) -> usize {
+    let mut parts = metadata.split(';');
+    if parts.next() != Some(VERSION) {
+        return 0;
+    }
+    let found = parts.filter_map(|part| part.split_once('=')).find(|(name, _)| *name == PARKED);
+    found.and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +118,16 @@ mod tests {
         }
         assert_eq!(Attempts::recall(&SOME.encode(), 7), Some(SOME));
         assert_eq!(Attempts::recall(&SOME.encode(), 8), None, "of another record");
+    }
+
+    #[test]
+    fn the_number_of_parked_records_stands_beside_a_retry_or_alone() {
+        for (note, count) in [("", 3), (&*SOME.encode(), 3), (&*SOME.encode(), 0), ("", 0)] {
+            let text = with_parked(note, count);
+            assert_eq!((parked(&text), Attempts::decode(&text)), (count, Attempts::decode(note)), "{text}");
+        }
+        assert_eq!(with_parked("", 0), "");
+        assert_eq!(["p=3", "other;p=3", "pelton1;p=x", ""].map(parked), [0; 4]);
     }
 
     #[test]

@@ -109,6 +109,12 @@ impl DeadLetter {
         }
     }
 
+    /// How many bytes [`DeadLetter::truncate`] can take off.
+    pub fn cuttable(&self) -> u64 {
+        let size = |field: &Option<Vec<u8>>| field.as_ref().map_or(0, Vec::len);
+        (size(&self.value) + size(&self.key)).saturating_sub(NOTE) as u64
+    }
+
     /// Cuts `excess` bytes off the value, and where that is not enough off the key, and says in a header how many bytes both had.
     /// The record itself stays in its source topic at the offset that the headers name.
     pub fn truncate(&mut self, excess: u64) {
@@ -123,6 +129,9 @@ impl DeadLetter {
         self.headers.add(TRUNCATED.as_bytes(), Some(note.as_bytes()));
     }
 }
+
+/// What the header of [`DeadLetter::truncate`] needs itself, at most.
+const NOTE: usize = TRUNCATED.len() + 20 + 8;
 
 /// A letter's headers, those that are ours being added.
 struct Added(Headers);

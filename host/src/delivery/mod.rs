@@ -8,7 +8,7 @@ pub mod mark;
 pub mod policy;
 pub mod reason;
 
-pub use attempts::Attempts;
+pub use attempts::{Attempts, parked, with_parked};
 pub use envelope::{DeadLetter, Death, Plugin, ROOM, Source};
 pub use filter::{LetterFacts, LetterFilter};
 pub use limit::LetterGate;

@@ -46,7 +46,7 @@ impl TopicLimits {
             return Some(("output-refused", format!("topic {topic} is compacted and takes no record without a key")));
         }
         let ahead = timestamp.saturating_sub(now_ms);
-        if timestamp != -1 && (ahead > self.timestamp_after_ms || -ahead > self.timestamp_before_ms) {
+        if timestamp != -1 && (ahead > self.timestamp_after_ms || ahead.saturating_neg() > self.timestamp_before_ms) {
             let message = format!("timestamp {timestamp} is {ahead} ms from now, outside the bounds of topic {topic}");
             return Some(("output-timestamp-refused", message));
         }

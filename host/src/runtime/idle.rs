@@ -3,6 +3,7 @@
 
 use super::Shared;
 use super::assignment::Assignment;
+use crate::delivery;
 use crate::model::{Fault, TopicPartition};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +84,9 @@ fn lagging(shared: &Shared, assignment: &Assignment) -> Result<Vec<(TopicPartiti
     let mut seen = Vec::new();
     for (partition, committed) in partitions.into_iter().zip(committed) {
         let ends = shared.log.ends(&partition)?;
-        let lag = committed.offset.is_none_or(|offset| offset < ends.stable) || ends.stable < ends.end;
+        let behind = committed.offset.is_none_or(|offset| offset < ends.stable) || ends.stable < ends.end;
+        // the offset is past parked records
+        let lag = behind || delivery::parked(&committed.metadata) > 0;
         seen.push((partition, ends.stable, lag));
     }
     Ok(seen)

@@ -7,7 +7,7 @@ use crate::config::Ordering;
 use crate::config::settings::{Application, Processor};
 use crate::delivery::{self, LetterGate};
 use crate::metrics::ProcessorMetrics;
-use crate::model::log::{Log, TopicInfo, TopicLimits, TopicSpec};
+use crate::model::log::{Delivery, Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
 use crate::model::{Fault, ids};
 use crate::plugin::{Component, Engine};
@@ -163,6 +163,7 @@ impl<'a> Builder<'a> {
             Some(name) => {
                 let topic: Arc<str> = name.as_str().into();
                 self.topic(&topic, &format!("processor {}: dead_letter_topic", processor.name))?;
+                self.keeps_letters(processor, &topic)?;
                 Ok(topic)
             }
             None => {
@@ -170,6 +171,16 @@ impl<'a> Builder<'a> {
                 self.internal(TopicSpec { properties: roomy(input.1), name, partitions: input.0, replication: None })
             }
         }
+    }
+
+    /// A compacted topic keeps the last letter of each key, and takes none without a key.
+    fn keeps_letters(&self, processor: &Processor, topic: &str) -> Result<(), Fault> {
+        if !self.topics.get(topic).is_some_and(|info| info.limits.compact) {
+            return Ok(());
+        }
+        let message =
+            format!("processor {}: dead_letter_topic {topic} is compacted, which loses letters", processor.name);
+        Err(Fault::fatal("dead-letter-policy", message).hint("set its cleanup.policy to delete, or name another topic"))
     }
 
     fn changelogs(
@@ -197,7 +208,17 @@ impl<'a> Builder<'a> {
     /// Whether records are parked by key, or were and may be left.
     fn has_park(&self, processor: &Processor) -> Result<bool, Fault> {
         let topic = ids::changelog_topic(&self.application.id, &processor.name, ids::PARKED_STORE);
-        Ok(processor.ordering == Ordering::Key || self.log.topic(&topic)?.is_some())
+        let has = processor.ordering == Ordering::Key || self.log.topic(&topic)?.is_some();
+        if has && self.application.delivery == Delivery::AtLeastOnce {
+            // without transactions a parked record may leave its changelog before its outputs are acknowledged
+            let message = format!("processor {}: records that wait by key need exactly-once delivery", processor.name);
+            let hint = format!(
+                "set application.delivery = \"exactly-once\", or ordering = \"partition\"; where records were parked before, work them \
+                 off with exactly-once once and delete topic {topic}"
+            );
+            return Err(Fault::fatal("ordering-needs-exactly-once", message).hint(hint));
+        }
+        Ok(has)
     }
 
     /// Finds a topic that the file names, or makes it where the file says so.

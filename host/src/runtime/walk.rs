@@ -47,7 +47,8 @@ pub fn walk<E: From<Fault>>(
             if !each(&batch, passed.unsigned_abs())? {
                 return Ok(());
             }
-        } else if source.at_end() && !stretch.settled {
+        } else if source.at_end() && (!stretch.settled || log.ends(&stretch.partition)?.stable >= stretch.to) {
+            // the end by a reader's count: behind it lie markers, or what compaction has emptied
             return Ok(());
         } else if clock.monotonic() - heard > SILENCE {
             return Err(silent(stretch, source.position()).into());

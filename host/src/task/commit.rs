@@ -33,6 +33,7 @@ pub fn commit(out: &mut Outbox, tasks: &mut [Task], with: (&CommitMetrics, &dyn 
     for task in &due {
         task.log_changes(out, with.1.wall_ms())?;
     }
+    due.iter_mut().for_each(|task| task.tell_parked());
     hit("commit-after-changelog");
     phases.end("changelog");
     refused(out.flush()?)?;
@@ -86,6 +87,13 @@ impl Task {
             out.log_changes(&stores, store, (topic, self.id.partition), now)?;
         }
         Ok(())
+    }
+
+    /// The offsets of this commit say how many records are parked: they are past those, and whoever waits for the group looks there.
+    fn tell_parked(&mut self) {
+        if let Some(park) = &self.park {
+            self.intake.tell_parked(park.records());
+        }
     }
 
     /// The transaction is committed: the overlay goes to the store with its offsets, in one write batch. A store that

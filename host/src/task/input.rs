@@ -2,7 +2,7 @@
 
 use super::retry::Retry;
 use super::work::Moment;
-use crate::delivery::Attempts;
+use crate::delivery::{self, Attempts};
 use crate::model::log::{Committed, FetchLimit, OffsetCommit, Source};
 use crate::model::{Batch, Clock, Fault, TopicPartition, Verdict};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub struct Input {
     committed: i64,
     /// What the last commit said beside it.
     note: String,
+    /// How many records the task has parked, as is said beside the offset of its first input.
+    parked: usize,
     /// One past the last record that was accepted.
     next: i64,
     /// One past the last record that was taken from the source.
@@ -30,12 +32,13 @@ impl Input {
     /// An input that begins at `offset`. `committed` is the group's offset, -1 for none.
     pub fn new(source: Box<dyn Source>, offset: i64, committed: i64) -> Input {
         let (note, retries) = (String::new(), BTreeMap::new());
-        Input { source, committed, note, next: offset, fetched: offset, astray: true, retries }
+        Input { source, committed, note, parked: 0, next: offset, fetched: offset, astray: true, retries }
     }
 
     /// The same, with what the metadata of the committed offset says of the record that is being retried there.
     pub fn recall(mut self, metadata: &str, clock: &dyn Clock) -> Input {
         metadata.clone_into(&mut self.note);
+        self.parked = delivery::parked(metadata);
         if let Some(attempts) = Attempts::recall(metadata, self.next) {
             self.retries.insert(self.next, Retry::recalled(attempts, Moment::of(clock)));
         }
@@ -85,12 +88,12 @@ impl Input {
 
     /// Whether a commit would move the offset, or what is said beside it.
     pub fn has_progress(&self) -> bool {
-        self.next > self.committed || self.metadata() != self.note
+        self.next > self.committed || !self.is_noted()
     }
 
     /// What a commit sends for this input.
     pub fn offset(&self) -> OffsetCommit {
-        OffsetCommit { partition: self.partition().clone(), offset: self.next, metadata: self.metadata().to_owned() }
+        OffsetCommit { partition: self.partition().clone(), offset: self.next, metadata: self.metadata() }
     }
 
     /// Whether the group has for this input what [`Input::offset`] says.
@@ -110,8 +113,8 @@ impl Input {
     /// The commit of [`Input::offset`] succeeded.
     pub fn settle(&mut self) {
         self.committed = self.next;
-        if self.metadata() != self.note {
-            self.note = self.metadata().to_owned();
+        if !self.is_noted() {
+            self.note = self.metadata();
         }
         if !self.retries.is_empty() {
             self.retries = self.retries.split_off(&self.committed);
@@ -123,6 +126,12 @@ impl Input {
         self.next = if self.committed >= 0 { self.committed } else { start };
         self.fetched = self.next;
         self.astray = true;
+        self.parked = delivery::parked(&self.note);
+    }
+
+    /// How many records the task has parked is said with the next commit.
+    pub(super) fn tell_parked(&mut self, parked: usize) {
+        self.parked = parked;
     }
 
     /// The next record to be accepted has failed and is tried again at `due` of the monotonic clock.
@@ -161,8 +170,17 @@ impl Input {
         self.next
     }
 
-    /// What a commit says beside the offset: of the record there, and of no other.
-    fn metadata(&self) -> &str {
+    /// What a commit says beside the offset: of the record there, and of no other; and how many are parked.
+    fn metadata(&self) -> String {
+        delivery::with_parked(self.retry_note(), self.parked)
+    }
+
+    /// Whether that is what the last commit said. Nothing is allocated where nothing is parked.
+    fn is_noted(&self) -> bool {
+        if self.parked == 0 { self.retry_note() == self.note } else { self.metadata() == self.note }
+    }
+
+    fn retry_note(&self) -> &str {
         self.retries.get(&self.next).map_or("", |retry| &retry.note)
     }
 

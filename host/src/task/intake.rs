@@ -130,6 +130,11 @@ impl Intake {
         &self.inputs[input as usize].input.partition().topic
     }
 
+    /// The first input's offset says how many records are parked.
+    pub(super) fn tell_parked(&mut self, parked: usize) {
+        self.inputs.iter_mut().take(1).for_each(|lane| lane.input.tell_parked(parked));
+    }
+
     pub(super) fn has_progress(&self) -> bool {
         self.inputs.iter().any(|lane| lane.input.has_progress())
     }

@@ -102,16 +102,19 @@ impl Task {
     }
 
     fn oversized(&self, letters: &[Letter], out: &Outbox) -> Option<Fault> {
-        if self.spec.dead_letter.oversize != Oversize::Stop {
-            return None;
-        }
+        let cut = self.spec.dead_letter.oversize == Oversize::Truncate;
         let excess = |letter: &Letter| out.excess(self.routes.dead_letters, &letter_ref(&letter.letter));
-        let (offset, excess) =
-            letters.iter().map(|letter| (letter.origin.offset, excess(letter))).find(|(_, excess)| *excess > 0)?;
+        // headers are never cut: what is left without key and value must fit
+        let room = |letter: &Letter| if cut { letter.letter.cuttable() } else { 0 };
+        let over = letters.iter().find(|letter| excess(letter) > room(letter))?;
+        let (offset, excess) = (over.origin.offset, excess(over));
         let (task, topic) = (&self.id, &self.spec.dead_letters);
         let message =
             format!("task {task}: the dead letter of offset {offset} is {excess} bytes over what topic {topic} takes");
-        let hint = "raise the topic's max.message.bytes, or set processor.dead_letter.oversize = \"truncate\"";
+        let hint = match cut {
+            true => "raise the topic's max.message.bytes: the headers alone do not fit",
+            false => "raise the topic's max.message.bytes, or set processor.dead_letter.oversize = \"truncate\"",
+        };
         Some(Fault::fatal("dead-letter-too-large", message).hint(hint))
     }
 }

@@ -20,7 +20,8 @@ pub enum State {
 
 /// Whether the processor as a whole is to stand still for this fault, as its plugin or its policy says, while the others go on.
 pub fn stops_processor(fault: &Fault) -> bool {
-    ["plugin-stop", "policy-stop", "dead-letter-limit", "dead-letter-too-large"].contains(&fault.code)
+    ["plugin-stop", "policy-stop", "dead-letter-limit", "dead-letter-too-large", "dead-letter-refused"]
+        .contains(&fault.code)
 }
 
 impl State {

@@ -257,9 +257,17 @@ impl Task {
     /// What is remembered of a record that failed before.
     fn retried(&self, work: &Work, entry: usize) -> Option<Attempts> {
         match &work.taken {
-            Taken::Parked(head) => head.attempts,
-            Taken::Input(_) => self.intake.retried(work.batch.input, work.batch.offsets[entry]),
+            Taken::Parked(head) => self.failed(head.slot.input, head.slot.offset).or(head.attempts),
+            Taken::Input(_) => {
+                let (input, offset) = (work.batch.input, work.batch.offsets[entry]);
+                self.intake.retried(input, offset).or_else(|| self.failed(input, offset))
+            }
         }
+    }
+
+    /// What the park remembers of a record that failed since the last commit.
+    fn failed(&self, input: u32, offset: i64) -> Option<Attempts> {
+        self.park.as_ref().and_then(|park| park.failed(input, offset))
     }
 
     /// Drops a call in flight. Its records are as if they had not been taken yet, once they are read again.

@@ -7,7 +7,7 @@ use super::{Outbox, Step, Task, lock};
 use crate::delivery::{Attempts, Cause};
 use crate::model::failpoint::hit;
 use crate::model::log::Origin;
-use crate::model::{Batch, Fault};
+use crate::model::{Batch, Failure, Fault};
 
 /// Marks the input of an origin whose record came from the park: its refusal finds it there, and not at its input.
 pub(super) const PARKED: u16 = 1 << 15;
@@ -50,11 +50,22 @@ impl Task {
         Ok(Step::Worked)
     }
 
+    /// A record that failed outside the plugin waits behind the parked ones of its key; else it is decided about.
+    pub(super) fn failed_before(&mut self, batch: Batch, failure: Failure, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        match &mut self.park {
+            Some(park) if park.waits(batch.keys.iter().next().flatten()) => {
+                park.exclude(batch.input, batch.offsets[0], failure);
+                self.form(batch, turn)
+            }
+            _ => self.fail(Work::of(batch), Cause::Refused(failure), turn),
+        }
+    }
+
     /// Parks records behind those of their keys. Everything before them is accepted.
     pub(super) fn set_aside(&mut self, aside: &Batch, now: Moment) -> Result<(), Fault> {
         let Some(last) = aside.offsets.last() else { return Ok(()) };
         for (offset, record) in aside.iter() {
-            let attempts = self.intake.retried(aside.input, offset);
+            let attempts = self.intake.retried(aside.input, offset).or_else(|| self.failed(aside.input, offset));
             let origin = Origin { slot: self.slot, input: aside.input as u16, offset };
             if let (Some(park), Some(stores)) = (&mut self.park, &self.stores) {
                 park.park(&mut lock(stores), (&record, attempts.as_ref()), origin, now)?;

@@ -66,7 +66,7 @@ impl Task {
                 self.waits();
                 Ok(Step::Until(due))
             }
-            Next::Failed(batch, failure) => self.fail(Work::of(batch), Cause::Refused(failure), turn),
+            Next::Failed(batch, failure) => self.failed_before(batch, failure, turn),
             Next::Call(batch) if self.park.is_some() => self.form(batch, turn),
             Next::Call(batch) => self.run(Work::of(batch), turn),
         }

@@ -6,7 +6,7 @@ use pelton_tests::app::Draft;
 use pelton_tests::load::Feed;
 use pelton_tests::proxy::Proxy;
 use pelton_tests::wait::{secs, throughout};
-use pelton_tests::{App, Log, Processor, Rec, broker, hostile, kafka};
+use pelton_tests::{App, Log, Processor, Rec, broker, hostile};
 use std::time::Duration;
 
 const PARTITIONS: i32 = 4;

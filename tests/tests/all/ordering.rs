@@ -145,7 +145,11 @@ fn a_stop_waits_by_partition() {
 
 /// Runs the scenario; gives the offsets of its fifteen records in the order in which they ended.
 fn b54(log: Log, ordering: &str) -> Vec<usize> {
-    let bad = hostile::processor(ordering).dead_letters("out").section("retry", "first_delay", "200ms");
+    let bad = hostile::processor(ordering).dead_letters("out").section("retry", "first_delay", "200ms").section(
+        "retry",
+        "max_delay",
+        "400ms",
+    );
     let topics = ["in", "out"];
     let draft = topics.iter().fold(App::draft(log, "b54"), |draft, topic| draft.topic(topic, 1));
     let app = draft.processor(bad).ready();

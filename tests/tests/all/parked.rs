@@ -142,7 +142,7 @@ fn judge(app: &App) {
     );
     let dump = store::dump(&app.state_dir(1));
     let park: Vec<usize> =
-        dump.iter().filter(|((_, name), _)| name == "pelton-parked").map(|(_, all)| all.len()).collect();
+        dump.iter().filter(|((_, name), _)| name == "store-pelton-parked").map(|(_, all)| all.len()).collect();
     assert!(!park.is_empty() && park.iter().all(|&n| n == 0), "the park is there and empty: {park:?}");
 }
 

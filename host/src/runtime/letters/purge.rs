@@ -61,12 +61,13 @@ impl Letters<'_> {
         purged: &mut Purged,
         watch: Watch<'_>,
     ) -> Result<i64, Fault> {
-        let mut cut = Cut { at: stretch.to, met: false };
+        let mut cut = Cut { at: stretch.from, met: false };
         walk::<Fault>(self.log, stretch, &mut |batch: &Batch, passed| {
             for (offset, record) in batch.iter() {
                 let place = Place { partition: stretch.partition.partition, offset };
                 cut.see(place, self.letter(place, record, marks).filter(|letter| goes(letter, before)), purged);
             }
+            cut.pass(passed);
             watch(Event::Passed(passed));
             Ok(true)
         })?;
@@ -75,6 +76,13 @@ impl Letters<'_> {
 }
 
 impl Cut {
+    /// So many offsets were looked at: what was not, stays.
+    fn pass(&mut self, offsets: u64) {
+        if !self.met {
+            self.at = self.at.saturating_add_unsigned(offsets);
+        }
+    }
+
     /// `letter` is what lies at `place`, where it is meant to go.
     fn see(&mut self, place: Place, letter: Option<Letter<'_>>, purged: &mut Purged) {
         match letter {

@@ -49,6 +49,8 @@ pub(super) struct Park {
     excluded: BTreeMap<(u32, i64), Failure>,
     /// Of those, the ones that are done since the last commit.
     spent: Vec<(u32, i64)>,
+    /// What is remembered of records that failed since the last commit: what failed has failed, also after an abort.
+    failed: BTreeMap<(u32, i64), Attempts>,
     /// Whether a record that is due goes before new input.
     first: bool,
     /// How many parked records metrics know of.
@@ -89,6 +91,7 @@ impl Park {
             changed: false,
             excluded: BTreeMap::new(),
             spent: Vec::new(),
+            failed: BTreeMap::new(),
             first: false,
             shown: 0,
         }
@@ -123,6 +126,20 @@ impl Park {
     /// Whether nothing waits, as far as that is known.
     pub(super) fn is_idle(&self) -> bool {
         !self.stale && self.index.is_empty()
+    }
+
+    pub(super) fn records(&self) -> usize {
+        self.index.records()
+    }
+
+    /// What is remembered of a record that failed since the last commit, also where that was aborted since.
+    pub(super) fn failed(&self, input: u32, offset: i64) -> Option<Attempts> {
+        self.failed.get(&(input, offset)).copied()
+    }
+
+    /// Whether the record's key has something parked.
+    pub(super) fn waits(&self, key: Option<&[u8]>) -> bool {
+        key.is_some_and(|key| self.index.waits(key))
     }
 
     pub(super) fn has_progress(&self) -> bool {
@@ -181,6 +198,7 @@ impl Park {
         stores.put(self.store, &key::encode(&place), Some(&Entry::new(record, attempts).encode()?), origin);
         let due = attempts.map_or(now.monotonic, |attempts| retry::due(attempts, now));
         self.index.push(key, Slot { input, offset, bytes: form::size(record), due });
+        self.failed.extend(attempts.map(|attempts| ((input, offset), *attempts)));
         self.changed = true;
         Ok(())
     }
@@ -224,6 +242,7 @@ impl Park {
         let place = Place { key: &head.key, topic: self.topic(head.slot.input), offset: head.slot.offset };
         stores.put(self.store, &key::encode(&place), Some(&Entry::new(record, Some(attempts)).encode()?), origin);
         self.index.again(&head.key, retry::due(attempts, now));
+        self.failed.insert((head.slot.input, head.slot.offset), *attempts);
         self.changed = true;
         Ok(())
     }
@@ -253,6 +272,7 @@ impl Park {
     pub(super) fn settle(&mut self) {
         self.index.settle();
         self.spent.drain(..).for_each(|at| drop(self.excluded.remove(&at)));
+        self.failed.clear();
         self.changed = false;
     }
 

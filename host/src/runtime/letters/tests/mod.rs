@@ -7,8 +7,8 @@ pub(crate) use rig::{Dead, Rig};
 use super::chunk::{Chunk, Target};
 use super::sender::Sender;
 use super::*;
-use crate::model::log::{Delivery, Origin};
 use crate::model::HeadersRef;
+use crate::model::log::{Delivery, Origin};
 
 fn options() -> ReplayOptions {
     let filter = LetterFilter::default();
