@@ -169,7 +169,7 @@ fn add_place(frame: &mut String, place: &str) {
     frame.push_str(&format!(" ({place})"));
 }
 
-/// `   3:   0x1f2 - module!crate[4e7f5002c0a51c87]::function` without number, address and crate hashes.
+/// `   3:   0x1f2 - module!crate[4e7f5002c0a51c87]::function::h9f667a849ac8085e` without number, address and hashes.
 fn frame(line: &str) -> String {
     let line = line.trim_start();
     let name = line.strip_prefix("- ").or_else(|| line.split_once(" - ").map(|(_, name)| name)).unwrap_or(line).trim();
@@ -180,6 +180,12 @@ fn frame(line: &str) -> String {
             Some((hash, rest)) if is_hash(hash) => text.push_str(rest),
             _ => text.extend(["[", part]),
         }
+    }
+    if let Some((function, hash)) = text.rsplit_once("::h")
+        && hash.len() == 16
+        && is_hash(hash)
+    {
+        text.truncate(function.len());
     }
     cut(&mut text, FRAME_BYTES);
     text
@@ -216,6 +222,8 @@ mod tests {
         assert_eq!(frame(line), "bad.wasm!<bad::Bad as sdk::Transform>::process");
         assert_eq!(frame("  1: m!f::<[u8; 4]>"), "1: m!f::<[u8; 4]>");
         assert_eq!(frame("  1:  0x1 - m!f::<[u8]>[0]"), "m!f::<[u8]>[0]");
+        assert_eq!(frame("  1:  0x1 - bad.wasm!bad::trap::h9f667a849ac8085e"), "bad.wasm!bad::trap");
+        assert_eq!(frame("  1:  0x1 - bad.wasm!bad::house"), "bad.wasm!bad::house");
     }
 
     #[test]

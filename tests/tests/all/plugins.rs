@@ -74,7 +74,7 @@ fn a_trap_names_its_functions_and_a_panic_says_where() {
     let dead = dead(&app, &["trap", "panic", "recurse"]);
     let stack = |record: &Rec| record.text("pelton-stack").unwrap_or_default();
     assert!(stack(&dead[0]).starts_with("bad.wasm!bad::deeds::trap\n"), "{}", stack(&dead[0]));
-    assert!(stack(&dead[0]).contains("Transform"), "{}", stack(&dead[0]));
+    assert!(stack(&dead[0]).ends_with("!pelton:plugin/transform@0.1.0#apply"), "{}", stack(&dead[0]));
     let message = dead[1].text("pelton-message").unwrap();
     assert!(message.contains("src/deeds.rs:") && message.ends_with("record asks for a panic"), "{message}");
     assert!(stack(&dead[1]).contains("panic"), "{}", stack(&dead[1]));
@@ -95,9 +95,12 @@ fn with_line_tables_a_trap_says_where_too() {
     let app = bad(Log::Embedded, "lines", Some(&plugin));
     let dead = dead(&app, &["trap"]);
     let stack = dead[0].text("pelton-stack").unwrap();
-    let first = stack.lines().next().unwrap();
-    assert!(first.contains("bad::deeds::trap (") && first.contains("deeds.rs:"), "{stack}");
-    assert!(stack.lines().any(|line| line.contains("plugins/bad/src/lib.rs:")), "{stack}");
+    // The functions that called it were inlined into the export; line tables know them all the same.
+    for (function, file) in
+        [("trap (", "/src/deeds.rs:"), ("perform (", "/src/deeds.rs:"), ("process (", "/src/lib.rs:")]
+    {
+        assert!(stack.lines().any(|line| line.contains(function) && line.contains(file)), "{function} in {stack}");
+    }
 }
 
 #[test]
