@@ -105,7 +105,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "processor.retry",
         header: "[processor.retry]",
-        meaning: "When a record that failed is tried again. Without this section only what a plugin reports as `retry` is; see [dead-letters.md](dead-letters.md).",
+        meaning: "When and how often a record that failed is tried again: one that the plugin asks to be, and what `codes` says; see [dead-letters.md](dead-letters.md).",
     },
     Section {
         path: "processor.dead_letter",
@@ -479,7 +479,7 @@ pub const SETTINGS: &[Setting] = &[
         fallback: Fallback::Value("10"),
         example: "10",
         meaning: "Calls with a record in all, the first included. After the last it becomes a dead letter. They are counted over restarts.",
-        trade_off: "With the defaults a record is given up after half a minute at the most; its partition, or its key, waits as long.",
+        trade_off: "With the defaults a record is given up within about half a minute; its partition, or its key, waits as long.",
     },
     Setting {
         path: "processor.retry.codes",

@@ -94,7 +94,7 @@ pub fn original(headers: HeadersRef<'_>) -> Headers {
     let mut begun = false;
     for (name, value) in headers.iter() {
         begun |= name == TOPIC.as_bytes();
-        if !is_ours(name) && !(begun && name.starts_with(CONNECT.as_bytes())) {
+        if !(is_ours(name) || begun && name.starts_with(CONNECT.as_bytes())) {
             own.add(name, value);
         }
     }

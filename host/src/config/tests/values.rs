@@ -103,7 +103,7 @@ fn delivery_reads_as_it_says() {
         records = 5
         bytes = "1MiB"
     "#;
-    let processor = load(&MINIMAL.replace("inputs.in = \"a\"", &lines)).unwrap().processors.remove(0);
+    let processor = load(&MINIMAL.replace("inputs.in = \"a\"", lines)).unwrap().processors.remove(0);
     assert_eq!(processor.ordering, Ordering::Key);
     let codes = [("made.up".to_owned(), Action::Stop), ("trap".to_owned(), Action::Retry)].into();
     let (first_delay, max_delay) = (Duration::from_secs(1), Duration::from_secs(60));
