@@ -10,9 +10,12 @@ use rdkafka::config::RDKafkaLogLevel;
 /// librdkafka's own default of `fetch.message.max.bytes`: the least that a partition may read ahead.
 const FETCH_MESSAGE_BYTES: u64 = 1 << 20;
 
+const POLL_INTERVAL: &str = "max.poll.interval.ms";
+
 /// For lookups: metadata, offsets, settings of topics.
 pub(super) fn lookup(settings: &Settings, isolation: &str) -> ClientConfig {
     let mut config = common(settings, for_consumers);
+    config.remove(POLL_INTERVAL);
     config.set("isolation.level", isolation);
     config
 }
@@ -68,6 +71,9 @@ pub(super) fn observer(settings: &Settings, group: &str) -> ClientConfig {
 pub(super) fn member(settings: &Settings, spec: &GroupSpec, partitions: u64) -> ClientConfig {
     let mut config = consumer(settings, &spec.group, partitions);
     let several = spec.topics.len() > 1;
+    if let Some(interval) = settings.properties.get(POLL_INTERVAL) {
+        config.set(POLL_INTERVAL, interval);
+    }
     match spec.protocol {
         GroupProtocol::Classic => {
             let assignor = if several { "range" } else { "cooperative-sticky" };
@@ -88,6 +94,8 @@ pub(super) fn member(settings: &Settings, spec: &GroupSpec, partitions: u64) -> 
 
 fn consumer(settings: &Settings, group: &str, partitions: u64) -> ClientConfig {
     let mut config = common(settings, for_consumers);
+    // Of members only: librdkafka refuses one below the session time-out, which is 45 s where nobody sets it.
+    config.remove(POLL_INTERVAL);
     // The default of 1000 ms stops fetching for a second whenever the local queue is full.
     default(&mut config, "fetch.queue.backoff.ms", "10");
     config.set("group.id", group).set("isolation.level", "read_committed");
@@ -146,6 +154,16 @@ mod tests {
         assert_eq!(config(&["a", "b"], GroupProtocol::Classic).get(strategy), Some("range"));
         assert_eq!(config(&["a"], GroupProtocol::Consumer).get("group.remote.assignor"), Some("uniform"));
         assert_eq!(config(&["a", "b"], GroupProtocol::Consumer).get("group.remote.assignor"), Some("range"));
+    }
+
+    #[test]
+    fn a_short_poll_interval_is_for_members_alone() {
+        let short = settings(&[("max.poll.interval.ms", "11000")]);
+        assert_eq!(member(&short, &spec(&["a"], GroupProtocol::Classic), 8).get(POLL_INTERVAL), Some("11000"));
+        for config in [reader(&short), observer(&short, "g"), lookup(&short, "read_committed")] {
+            assert_eq!(config.get(POLL_INTERVAL), None);
+            assert!(config.create_native_config().is_ok());
+        }
     }
 
     #[test]

@@ -173,6 +173,9 @@ fn add_place(frame: &mut String, place: &str) {
 fn frame(line: &str) -> String {
     let line = line.trim_start();
     let name = line.strip_prefix("- ").or_else(|| line.split_once(" - ").map(|(_, name)| name)).unwrap_or(line).trim();
+    // the frame that ran out of stack has a number and no address
+    let name =
+        name.split_once(": ").filter(|(n, _)| n.bytes().all(|b| b.is_ascii_digit())).map_or(name, |(_, name)| name);
     let mut parts = name.split('[');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -220,7 +223,7 @@ mod tests {
         let line =
             "    0:   0x1f2 - bad.wasm!<bad[4e7f5002c0a51c87]::Bad as sdk[905ae69b783795c3]::Transform>::process";
         assert_eq!(frame(line), "bad.wasm!<bad::Bad as sdk::Transform>::process");
-        assert_eq!(frame("  1: m!f::<[u8; 4]>"), "1: m!f::<[u8; 4]>");
+        assert_eq!(frame("  1: m!f::<[u8; 4]>"), "m!f::<[u8; 4]>");
         assert_eq!(frame("  1:  0x1 - m!f::<[u8]>[0]"), "m!f::<[u8]>[0]");
         assert_eq!(frame("  1:  0x1 - bad.wasm!bad::trap::h9f667a849ac8085e"), "bad.wasm!bad::trap");
         assert_eq!(frame("  1:  0x1 - bad.wasm!bad::house"), "bad.wasm!bad::house");

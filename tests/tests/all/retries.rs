@@ -159,8 +159,8 @@ fn records_that_kill_the_host_are_given_up() {
             crashes += 1;
             assert!(crashes <= 15, "{log:?}: a crash loop");
         }
-        // three times alone each; the first crash may have been in a batch, which proves nothing
-        assert!((9..=10).contains(&crashes), "{log:?}: {crashes} crashes");
+        // three times alone each; before that each may have been in a batch that crashed, which proves nothing
+        assert!((9..=12).contains(&crashes), "{log:?}: {crashes} crashes");
         let dead = app.read("dead");
         assert_eq!(dead.len(), 3, "{log:?}");
         let offsets: Vec<i64> = dead.iter().map(|record| Letter::of(record).offset).collect();

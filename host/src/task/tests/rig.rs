@@ -150,7 +150,7 @@ impl Rig {
             believed(&mut info);
             out.resolve(&info).unwrap()
         };
-        let changelogs = spec.changelogs.iter().map(|name| resolve(&**name)).collect();
+        let changelogs = spec.changelogs.iter().map(|name| resolve(name)).collect();
         let routes = Routes { outputs: vec![resolve("out")], changelogs, dead_letters: resolve("dead") };
         let number = Arc::default();
         let (tasks, _member) = (Vec::new(), member);
