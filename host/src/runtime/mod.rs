@@ -22,7 +22,7 @@ pub use health::{Health, Snapshot};
 pub use plan::{Plan, Plugins, Report};
 pub use restores::{RestoreProgress, Restores, ShowRestore};
 pub use supervisor::{RunOptions, run};
-pub use walk::{Stretch, walk};
+pub use walk::{Stretch, settled_ends, walk};
 
 use crate::config::{Application, LogKind};
 use crate::kafka::Kafka;

@@ -1,6 +1,6 @@
 //! Reading a stretch of one partition outside any group, in bounded time.
 
-use crate::model::log::{FetchLimit, Log};
+use crate::model::log::{Ends, FetchLimit, Log};
 use crate::model::{Batch, Clock, Fault, SystemClock, TopicPartition};
 use std::time::Duration;
 
@@ -9,6 +9,9 @@ const LIMIT: FetchLimit = FetchLimit { records: 5_000, bytes: 8 << 20 };
 const WAIT: Duration = Duration::from_millis(500);
 /// A partition that yields nothing for so long, short of its end, will not do so by itself.
 const SILENCE: Duration = Duration::from_secs(30);
+/// How long the markers of a commit are waited for, and how often they are looked for.
+const SETTLE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What to read of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,20 @@ pub fn walk<E: From<Fault>>(
         }
     }
     Ok(())
+}
+
+/// The ends of a partition, once readers of committed records see all that is there now. A commit is acknowledged before its markers
+/// are in every partition (KIP-98, 4.3), so what a job has just ended with may need a moment; a transaction that stays open for two
+/// seconds is not waited for.
+pub fn settled_ends(log: &dyn Log, partition: &TopicPartition) -> Result<Ends, Fault> {
+    let clock = SystemClock::default();
+    let mut ends = log.ends(partition)?;
+    let goal = ends.end;
+    while ends.stable < goal && clock.monotonic() < SETTLE {
+        std::thread::sleep(LOOK);
+        ends = log.ends(partition)?;
+    }
+    Ok(ends)
 }
 
 /// Drops the records from offset `to` on.

@@ -8,6 +8,7 @@ use pelton_tests::kafka;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Each input has one output; counts of a key go up by one, and end at the number of its inputs, since they sum up to all of them.
@@ -50,11 +51,12 @@ pub(crate) fn reader(topic: &str) -> BaseConsumer {
 }
 
 fn read(topic: &str, mut each: impl FnMut(&[u8], &[u8])) {
-    let (consumer, mut open) = (reader(topic), PARTITIONS);
-    while open > 0 {
+    // a partition may say more than once that its end is reached
+    let (consumer, mut ended) = (reader(topic), HashSet::new());
+    while ended.len() < PARTITIONS as usize {
         match consumer.poll(Duration::from_secs(30)).expect("the ends are reached") {
             Ok(message) => each(message.key().unwrap_or_default(), message.payload().unwrap_or_default()),
-            Err(KafkaError::PartitionEOF(_)) => open -= 1,
+            Err(KafkaError::PartitionEOF(partition)) => drop(ended.insert(partition)),
             Err(error) => panic!("consume {topic}: {error}"),
         }
     }

@@ -5,7 +5,7 @@ use crate::cli::args::From;
 use crate::cli::progress::Progress;
 use crate::model::log::{FetchLimit, Log, Source};
 use crate::model::{Batch, Fault, TopicPartition};
-use crate::runtime::{Stretch, walk};
+use crate::runtime::{Stretch, settled_ends, walk};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl Reading<'_> {
     /// From the asked start to the end for readers of committed records.
     fn stretch(&self, partition: i32) -> Result<Stretch, Fault> {
         let partition = TopicPartition::new(self.topic, partition);
-        let ends = self.log.ends(&partition)?;
+        let ends = settled_ends(self.log, &partition)?;
         let from = match self.from {
             From::Start => ends.start,
             From::End => ends.stable,

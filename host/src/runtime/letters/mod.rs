@@ -14,7 +14,7 @@ pub(crate) mod tests;
 pub use purge::{PurgeOptions, Purged};
 pub use replay::{Event, ReplayOptions, Replayed, Watch};
 
-use super::walk::{Stretch, walk};
+use super::walk::{Stretch, settled_ends, walk};
 use crate::config::settings::{Application, Processor};
 use crate::delivery::{LetterFacts, LetterFilter, Mark, Reason};
 use crate::model::log::{Log, TopicInfo};
@@ -153,7 +153,7 @@ impl<'a> Letters<'a> {
 
     fn stretch(&self, partition: i32) -> Result<Stretch, Fault> {
         let partition = TopicPartition::new(self.topic.name.as_str(), partition);
-        let ends = self.log.ends(&partition)?;
+        let ends = settled_ends(self.log, &partition)?;
         Ok(Stretch { partition, from: ends.start, to: ends.stable.max(ends.start), settled: false })
     }
 
