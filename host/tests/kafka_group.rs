@@ -211,7 +211,7 @@ fn who_is_no_member_commits_no_offsets() {
     assert!(member.leave().is_none());
     let mut producer = producer(&log, &unique("id"));
     producer.begin().unwrap();
-    let commit = OffsetCommit { partition, offset: 1, metadata: String::new() };
+    let commit = OffsetCommit { partition, topic_id: "".into(), offset: 1, metadata: String::new() };
     let fault = producer.send_offsets(&*group, &[commit]).unwrap_err();
     assert_eq!((fault.verdict, fault.code), (Verdict::Transient, "not-a-member"), "{fault}");
     producer.abort().unwrap();
@@ -254,7 +254,7 @@ fn filled(log: &Kafka, partitions: i32) -> String {
 }
 
 fn offsets(producer: &mut dyn Producer, group: &dyn Group, partition: &TopicPartition, offset: i64) {
-    let commit = OffsetCommit { partition: partition.clone(), offset, metadata: String::new() };
+    let commit = OffsetCommit { partition: partition.clone(), topic_id: "".into(), offset, metadata: String::new() };
     producer.send_offsets(group, &[commit]).unwrap();
 }
 

@@ -41,7 +41,8 @@ fn a_commit_is_outputs_changelog_and_offsets_at_once_and_the_next_producer_fence
     let changelog_ref = first.topic(&changelog).unwrap();
     assert_eq!(first.acknowledged(changelog_ref, 0), Some(1));
     assert_eq!((0..4).filter_map(|p| first.acknowledged(to, p)).count(), 0);
-    let offset = OffsetCommit { partition: input.clone(), offset: 100, metadata: "attempts".into() };
+    let offset =
+        OffsetCommit { partition: input.clone(), topic_id: "".into(), offset: 100, metadata: "attempts".into() };
     first.send_offsets(&*group, &[offset]).unwrap();
     assert_eq!(read(&log, &output, 0, 0), []);
     first.commit().unwrap();
@@ -416,7 +417,7 @@ fn the_price_of_a_transaction() {
         let flushed = start.elapsed();
         let offsets: Vec<_> = inputs
             .iter()
-            .map(|p| OffsetCommit { partition: p.clone(), offset: round, metadata: String::new() })
+            .map(|p| OffsetCommit { partition: p.clone(), topic_id: "".into(), offset: round, metadata: String::new() })
             .collect();
         producer.send_offsets(&*group, &offsets).unwrap();
         let offsets = start.elapsed();

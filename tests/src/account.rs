@@ -49,7 +49,17 @@ impl Account<'_> {
         let wrong: Vec<_> = fates.iter().filter(|(_, fate)| !right(fate)).collect();
         let value = |place: &Place| self.input.iter().find(|r| (r.partition, r.offset) == *place).map(Rec::value_text);
         let first = wrong.first().map(|(place, fate)| (place, value(place), fate));
-        assert!(wrong.is_empty(), "{what}: {} of {} inputs are wrong; the first: {first:?}", wrong.len(), fates.len());
+        let mut spread = BTreeMap::<i32, (usize, i64, i64)>::new();
+        for &(&(partition, offset), _) in &wrong {
+            let (count, _, last) = spread.entry(partition).or_insert((0, offset, offset));
+            (*count, *last) = (*count + 1, offset);
+        }
+        assert!(
+            wrong.is_empty(),
+            "{what}: {} of {} inputs are wrong; the first: {first:?}; by partition, how many, first and last: {spread:?}",
+            wrong.len(),
+            fates.len()
+        );
     }
 
     fn fates(&self) -> BTreeMap<Place, Fate> {

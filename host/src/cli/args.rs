@@ -77,6 +77,10 @@ pub(super) struct RunArgs {
     /// Use this many threads instead of application.workers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
+    /// Let this store begin empty though records are worked off already: its changelog is gone, or the plugin has just got it.
+    /// For one start; repeat, or separate by commas.
+    #[arg(long, value_name = "PROCESSOR/STORE", value_delimiter = ',')]
+    pub new_store: Vec<String>,
     /// Print the summary as one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -86,6 +90,9 @@ pub(super) struct RunArgs {
 pub(super) struct CheckArgs {
     /// The application file.
     pub file: PathBuf,
+    /// Check a start that lets this store begin empty, as `run --new-store` does.
+    #[arg(long, value_name = "PROCESSOR/STORE", value_delimiter = ',')]
+    pub new_store: Vec<String>,
     /// Print what was found as one JSON object.
     #[arg(long)]
     pub json: bool,

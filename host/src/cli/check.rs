@@ -5,7 +5,8 @@ use super::host::Report;
 use super::{Out, host, load};
 
 pub(super) fn check(args: &CheckArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
-    let application = load(&args.file)?;
+    let mut application = load(&args.file)?;
+    application.new_stores.clone_from(&args.new_store);
     let report = host::check(&application)?;
     if args.json { json(&report, out) } else { text(&application.id, &report, out) }
 }

@@ -23,6 +23,7 @@ const WHILE_RUNNING: &[&str] = &[
     "plugin-stop",
     "policy-stop",
     "thread-panicked",
+    "topic-deleted",
     "topic-recreated",
     "worker-stuck",
 ];

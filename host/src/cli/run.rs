@@ -26,6 +26,7 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     if let Some(workers) = args.workers {
         application.workers = usize::from(workers);
     }
+    application.new_stores.clone_from(&args.new_store);
     let registry = Registry::default();
     registry.install();
     let clock = SystemClock::default();

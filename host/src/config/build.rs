@@ -36,6 +36,7 @@ pub(super) fn application(document: &Node, path: &Path) -> Application {
         log: log_kind(&log, &root),
         topics: topics(&root),
         create_topics: log.switch("create_topics"),
+        new_stores: Vec::new(),
         processors: processors(document, folder),
     }
 }

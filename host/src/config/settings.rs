@@ -36,6 +36,8 @@ pub struct Application {
     /// What `create_topics` makes, by topic name.
     pub topics: BTreeMap<String, Topic>,
     pub create_topics: bool,
+    /// `PROCESSOR/STORE` that may begin empty though records are worked off; from the command line, for one start.
+    pub new_stores: Vec<String>,
     pub processors: Vec<Processor>,
 }
 

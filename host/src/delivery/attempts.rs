@@ -61,23 +61,34 @@ impl Attempts {
     }
 }
 
-/// `note`, what is said of a record that is being retried or nothing, with how many records the task has parked.
-pub fn with_parked(note: &str, parked: usize) -> String {
-    match (parked, note) {
-        (0, note) => note.to_owned(),
-        (_, "") => format!("{VERSION};{PARKED}={parked}"),
-        (_, note) => format!("{note};{PARKED}={parked}"),
+/// The metadata of a committed offset: `note`, what is said of a record that is being retried or nothing; how many records the task has
+/// parked; and its lineage as [`Lineage::encode`](super::Lineage::encode) gives it, or nothing.
+pub fn beside(note: &str, parked: usize, lineage: &str) -> String {
+    if parked == 0 && lineage.is_empty() {
+        return note.to_owned();
     }
+    let mut text = if note.is_empty() { VERSION.to_owned() } else { note.to_owned() };
+    if parked > 0 {
+        let _ = write!(text, ";{PARKED}={parked}");
+    }
+    if !lineage.is_empty() {
+        let _ = write!(text, ";{lineage}");
+    }
+    text
 }
 
 /// How many records a task has parked, as the metadata of its first input's committed offset says: the offset itself is past them.
 pub fn parked(metadata: &str) -> usize {
+    field(metadata, PARKED).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// A field of metadata that this version has written or understands.
+pub(super) fn field<'m>(metadata: &'m str, name: &str) -> Option<&'m str> {
     let mut parts = metadata.split(';');
     if parts.next() != Some(VERSION) {
-        return 0;
+        return None;
     }
-    let found = parts.filter_map(|part| part.split_once('=')).find(|(name, _)| *name == PARKED);
-    found.and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
+    parts.filter_map(|part| part.split_once('=')).find(|(found, _)| *found == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -123,10 +134,10 @@ mod tests {
     #[test]
     fn the_number_of_parked_records_stands_beside_a_retry_or_alone() {
         for (note, count) in [("", 3), (&*SOME.encode(), 3), (&*SOME.encode(), 0), ("", 0)] {
-            let text = with_parked(note, count);
+            let text = beside(note, count, "");
             assert_eq!((parked(&text), Attempts::decode(&text)), (count, Attempts::decode(note)), "{text}");
         }
-        assert_eq!(with_parked("", 0), "");
+        assert_eq!(beside("", 0, ""), "");
         assert_eq!(["p=3", "other;p=3", "pelton1;p=x", ""].map(parked), [0; 4]);
     }
 

@@ -4,14 +4,16 @@ pub mod attempts;
 pub mod envelope;
 pub mod filter;
 pub mod limit;
+pub mod lineage;
 pub mod mark;
 pub mod policy;
 pub mod reason;
 
-pub use attempts::{Attempts, parked, with_parked};
+pub use attempts::{Attempts, beside, parked};
 pub use envelope::{DeadLetter, Death, Plugin, ROOM, Source};
 pub use filter::{LetterFacts, LetterFilter};
 pub use limit::LetterGate;
+pub use lineage::Lineage;
 pub use mark::Mark;
 pub use policy::{Cause, Decision, Verdict, counted_as, decide, jitter};
 pub use reason::Reason;

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::source::Consumer;
 use super::{CALL, faults, options, raw};
 use crate::config::Kafka as Settings;
-use crate::model::log::{Ends, TopicInfo, TopicLimits, TopicSpec};
+use crate::model::log::{Ends, OffsetCommit, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::{Clock, Fault, TopicPartition};
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::consumer::Consumer as _;
@@ -99,6 +99,31 @@ impl Cluster {
         Ok(Ends { start, stable, end })
     }
 
+    /// Says whether offsets count in the topics that are there now. librdkafka takes a topic that was made again for the old one and
+    /// reads on at the old offset (2.12.1, `rd_kafka_topic_metadata_update`), so this is asked after the records were fetched and
+    /// before their offsets are sent.
+    pub(super) fn check(&self, offsets: &[OffsetCommit]) -> Result<(), Fault> {
+        let mut names: Vec<&str> = Vec::new();
+        for commit in offsets.iter().filter(|commit| !commit.topic_id.is_empty()) {
+            if !names.contains(&&*commit.partition.topic) {
+                names.push(&commit.partition.topic);
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        let ids = self.ids(&names)?;
+        let now =
+            |topic: &str| names.iter().zip(&ids).find(|(name, _)| **name == topic).and_then(|(_, id)| id.as_deref());
+        offsets.iter().try_for_each(|commit| commit.check(now(&commit.partition.topic)))
+    }
+
+    fn ids(&self, names: &[&str]) -> Result<Vec<Option<String>>, Fault> {
+        raw::topic_ids(self.admin.inner(), names, CALL).ok_or_else(|| {
+            Fault::transient("broker-away", format!("asking for the ids of {}: no answer in time", names.join(", ")))
+        })
+    }
+
     /// How many partitions the topics have together.
     pub(super) fn partitions_of(&self, topics: &[Arc<str>]) -> Result<u64, Fault> {
         topics.iter().map(|topic| Ok(self.count(&self.metadata(Some(topic))?, topic))).sum()
@@ -111,8 +136,8 @@ impl Cluster {
 
     fn describe(&self, topic: &MetadataTopic) -> Result<TopicInfo, Fault> {
         let name = topic.name().to_owned();
-        let id = raw::topic_id(self.admin.inner(), &name, CALL).ok_or_else(|| {
-            Fault::transient("broker-away", format!("asking for the id of topic {name}: no answer in time"))
+        let id = self.ids(&[&name])?.remove(0).ok_or_else(|| {
+            Fault::transient("topic-not-yet-there", format!("topic {name} is known to one broker, and not to another"))
         })?;
         let limits = self.limits(&name)?;
         Ok(TopicInfo { partitions: i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX), name, id, limits })

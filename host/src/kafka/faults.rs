@@ -22,8 +22,13 @@ pub(super) fn of(error: &KafkaError, doing: impl Display) -> Fault {
 pub(super) fn of_code(code: Code, doing: impl Display) -> Fault {
     let message = format!("{doing}: {}", describe(code));
     match code {
-        Code::AutoOffsetReset | Code::OffsetOutOfRange => Fault::fatal("offset-out-of-range", message)
-            .hint("a committed offset that retention has deleted: reset the group's offset, knowing what was lost"),
+        Code::AutoOffsetReset | Code::OffsetOutOfRange => {
+            // the client's own words are of a reset that Pelton never lets it do
+            let message = format!("{doing}: the offset to read at is not in the partition");
+            Fault::fatal("offset-out-of-range", message).hint(
+                "retention has deleted it, or the topic was deleted and created again: reset the group's offset, knowing what was lost",
+            )
+        }
         Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownTopicId => {
             Fault::fatal("topic-missing", message).hint("create the topic, or set create_topics")
         }
@@ -147,10 +152,10 @@ mod tests {
 
     #[test]
     fn messages_are_lower_case_without_a_full_stop() {
+        let fault = of_code(Code::UnknownPartition, "reading orders/3 at 17");
+        assert_eq!(fault.message, "reading orders/3 at 17: unknown partition");
         let fault = of_code(Code::OffsetOutOfRange, "reading orders/3 at 17");
         assert_eq!(fault.code, "offset-out-of-range");
-        assert!(
-            fault.message.starts_with("reading orders/3 at 17: offset out of range") && !fault.message.ends_with('.')
-        );
+        assert!(fault.message.starts_with("reading orders/3 at 17: the offset") && !fault.message.ends_with('.'));
     }
 }

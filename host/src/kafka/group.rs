@@ -64,18 +64,6 @@ impl KafkaGroup {
             .map_err(|error| faults::of(&error, format!("observing group {}", self.name)))?;
         Ok(Arc::clone(observer.insert(Arc::new(made))))
     }
-
-    fn unsettled(&self, error: &KafkaError) -> Fault {
-        let doing = format!("reading the committed offsets of group {}", self.name);
-        match error.rdkafka_error_code() {
-            // The client asks again while a transaction holds offsets (KIP-447), until the time is up.
-            Some(Code::OperationTimedOut | Code::UnstableOffsetCommit | Code::TimedOutQueue) => {
-                Fault::transient("offsets-unstable", format!("{doing}: no answer in time"))
-                    .hint("a transaction that holds offsets of the group may be open, or the coordinator is away")
-            }
-            _ => faults::of(error, doing),
-        }
-    }
 }
 
 impl Group for KafkaGroup {
@@ -87,24 +75,55 @@ impl Group for KafkaGroup {
         let observer = self.observer()?;
         // Its logs and errors come to a queue that nobody else serves.
         while observer.poll(Duration::ZERO).is_some() {}
-        let mut list = TopicPartitionList::with_capacity(partitions.len());
-        for partition in partitions {
-            list.add_partition(&partition.topic, partition.partition);
-        }
-        let list = observer.committed_offsets(list, CALL).map_err(|error| self.unsettled(&error))?;
-        let read = |partition: &TopicPartition| {
-            let Some(element) = list.find_partition(&partition.topic, partition.partition) else {
-                return Ok(Committed::default());
-            };
-            element.error().map_err(|error| self.unsettled(&error))?;
-            let Offset::Offset(offset) = element.offset() else { return Ok(Committed::default()) };
-            Ok(Committed { offset: Some(offset), metadata: element.metadata().to_owned() })
-        };
-        partitions.iter().map(read).collect()
+        ask(&observer, &self.name, partitions)
     }
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// What a group has committed, past transactions that are open.
+pub(super) fn last_committed(
+    cluster: &Cluster,
+    group: &str,
+    partitions: &[TopicPartition],
+) -> Result<Vec<Committed>, Fault> {
+    let mut config = options::observer(&cluster.settings, group);
+    // The client asks for settled offsets only (KIP-447) where it reads committed records only.
+    config.set("isolation.level", "read_uncommitted");
+    let observer: Consumer = config
+        .create_with_context(Context::new(Arc::clone(&cluster.clock)))
+        .map_err(|error| faults::of(&error, format!("observing group {group}")))?;
+    ask(&observer, group, partitions)
+}
+
+fn ask(observer: &Consumer, group: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault> {
+    let mut list = TopicPartitionList::with_capacity(partitions.len());
+    for partition in partitions {
+        list.add_partition(&partition.topic, partition.partition);
+    }
+    let list = observer.committed_offsets(list, CALL).map_err(|error| unsettled(&error, group))?;
+    let read = |partition: &TopicPartition| {
+        let Some(element) = list.find_partition(&partition.topic, partition.partition) else {
+            return Ok(Committed::default());
+        };
+        element.error().map_err(|error| unsettled(&error, group))?;
+        let Offset::Offset(offset) = element.offset() else { return Ok(Committed::default()) };
+        Ok(Committed { offset: Some(offset), metadata: element.metadata().to_owned() })
+    };
+    partitions.iter().map(read).collect()
+}
+
+fn unsettled(error: &KafkaError, group: &str) -> Fault {
+    let doing = format!("reading the committed offsets of group {group}");
+    match error.rdkafka_error_code() {
+        // The client asks again while a transaction holds offsets (KIP-447), until the time is up.
+        Some(Code::OperationTimedOut | Code::UnstableOffsetCommit | Code::TimedOutQueue) => {
+            Fault::transient("offsets-unstable", format!("{doing}: no answer in time"))
+                .hint("a transaction that holds offsets of the group may be open, or the coordinator is away")
+        }
+        _ => faults::of(error, doing),
     }
 }
 

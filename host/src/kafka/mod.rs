@@ -15,7 +15,7 @@ mod source;
 
 use crate::config;
 use crate::model::log::{
-    Delivery, Ends, GroupListener, GroupSpec, Log, Member, Producer, Source, TopicInfo, TopicSpec,
+    Committed, Delivery, Ends, GroupListener, GroupSpec, Log, Member, Producer, Source, TopicInfo, TopicSpec,
 };
 use crate::model::{Clock, Fault, TopicPartition};
 use cluster::Cluster;
@@ -71,6 +71,10 @@ impl Log for Kafka {
 
     fn join(&self, spec: GroupSpec, listener: Arc<dyn GroupListener>) -> Result<Box<dyn Member>, Fault> {
         Ok(Box::new(member::KafkaMember::join(&self.cluster, spec, listener)?))
+    }
+
+    fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault> {
+        group::last_committed(&self.cluster, group, partitions)
     }
 
     fn reader(&self, partition: &TopicPartition, offset: i64) -> Result<Box<dyn Source>, Fault> {

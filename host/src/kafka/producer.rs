@@ -289,6 +289,7 @@ impl Producer for KafkaProducer {
         let Some(group) = group.as_any().downcast_ref::<KafkaGroup>() else {
             return Err(Fault::fatal("group-of-another-log", format!("group {} is not this cluster's", group.name())));
         };
+        self.cluster.check(offsets)?;
         if self.delivery == Delivery::AtLeastOnce {
             self.offsets.push((group.clone(), offsets.to_vec()));
             return Ok(());

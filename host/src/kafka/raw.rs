@@ -276,14 +276,18 @@ pub(super) fn membership<C: ClientContext>(client: &Client<C>) -> Option<(i32, S
     }
 }
 
-/// The id of a topic (KIP-516), asked of the cluster.
-pub(super) fn topic_id<C: ClientContext>(client: &Client<C>, name: &str, wait: Duration) -> Option<String> {
-    let name = CString::new(name).ok()?;
-    let mut names = [name.as_ptr()];
+/// The ids of topics (KIP-516), in the order of `names`; of one that is not there, nothing. `None` where no answer came in time.
+pub(super) fn topic_ids<C: ClientContext>(
+    client: &Client<C>,
+    names: &[&str],
+    wait: Duration,
+) -> Option<Vec<Option<String>>> {
+    let names: Vec<CString> = names.iter().map(|name| CString::new(*name)).collect::<Result<_, _>>().ok()?;
+    let mut pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
     // SAFETY: everything made here is destroyed here, the result last; the answer is copied before.
     unsafe {
         let queue = Queue::owned(c::rd_kafka_queue_new(client.native_ptr()))?;
-        let topics = c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), 1);
+        let topics = c::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len());
         let operation = c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
         let options = c::rd_kafka_AdminOptions_new(client.native_ptr(), operation);
         c::rd_kafka_AdminOptions_set_request_timeout(options, millis(wait), std::ptr::null_mut(), 0);
@@ -291,31 +295,45 @@ pub(super) fn topic_id<C: ClientContext>(client: &Client<C>, name: &str, wait: D
         c::rd_kafka_TopicCollection_destroy(topics);
         c::rd_kafka_AdminOptions_destroy(options);
         let event = c::rd_kafka_queue_poll(queue.ptr, millis(wait + Duration::from_secs(1)));
-        let id = (!event.is_null()).then(|| described_id(event)).flatten();
+        let ids = (!event.is_null()).then(|| described_ids(event, &names)).flatten();
         if !event.is_null() {
             c::rd_kafka_event_destroy(event);
         }
-        id
+        ids
     }
 }
 
 /// SAFETY: `event` is a live answer to DescribeTopics.
-unsafe fn described_id(event: *mut c::rd_kafka_event_t) -> Option<String> {
+unsafe fn described_ids(event: *mut c::rd_kafka_event_t, names: &[CString]) -> Option<Vec<Option<String>>> {
     let mut count = 0;
     unsafe {
         let result = c::rd_kafka_event_DescribeTopics_result(event);
-        if result.is_null() {
+        if result.is_null() || c::rd_kafka_event_error(event) != RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR {
             return None;
         }
         let topics = c::rd_kafka_DescribeTopics_result_topics(result, &raw mut count);
-        if topics.is_null() || count == 0 {
+        if topics.is_null() {
             return None;
         }
-        let error = c::rd_kafka_TopicDescription_error(*topics);
-        if c::rd_kafka_error_code(error) != RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR {
-            return None;
+        let described = std::slice::from_raw_parts(topics, count);
+        names.iter().map(|name| described_id(described, name)).collect()
+    }
+}
+
+/// The inner `None`: there is no such topic. The outer: the answer does not say.
+///
+/// SAFETY: `topics` are of a live answer.
+unsafe fn described_id(topics: &[*const c::rd_kafka_TopicDescription_t], name: &CStr) -> Option<Option<String>> {
+    unsafe {
+        let of = |topic: &&*const _| CStr::from_ptr(c::rd_kafka_TopicDescription_name(**topic)) == name;
+        let topic = *topics.iter().find(of)?;
+        match c::rd_kafka_error_code(c::rd_kafka_TopicDescription_error(topic)) {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => {
+                Some(Some(text(c::rd_kafka_Uuid_base64str(c::rd_kafka_TopicDescription_topic_id(topic))).to_owned()))
+            }
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART => Some(None),
+            _ => None,
         }
-        Some(text(c::rd_kafka_Uuid_base64str(c::rd_kafka_TopicDescription_topic_id(*topics))).to_owned())
     }
 }
 

@@ -6,7 +6,7 @@ use super::inner::{Inner, lock};
 use super::producer::LocalProducer;
 use super::source::LocalSource;
 use crate::model::log::{
-    Delivery, Ends, Group, GroupListener, GroupSpec, Log, Member, Producer, Source, TopicInfo, TopicSpec,
+    Committed, Delivery, Ends, Group, GroupListener, GroupSpec, Log, Member, Producer, Source, TopicInfo, TopicSpec,
 };
 use crate::model::{Clock, Fault, TopicPartition};
 use std::path::Path;
@@ -73,6 +73,10 @@ impl Log for LocalLog {
 
     fn join(&self, spec: GroupSpec, listener: Arc<dyn GroupListener>) -> Result<Box<dyn Member>, Fault> {
         Ok(Box::new(LocalMember::new(self.inner.clone(), spec, listener)))
+    }
+
+    fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault> {
+        LocalGroup::observer(self.inner.clone(), group).committed(partitions)
     }
 
     fn reader(&self, partition: &TopicPartition, offset: i64) -> Result<Box<dyn Source>, Fault> {

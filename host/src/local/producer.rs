@@ -143,6 +143,7 @@ impl Producer for LocalProducer {
             let state = self.inner.state();
             self.check_owner(&state)?;
             local.check_member(&state)?;
+            offsets.iter().try_for_each(|commit| same_topic(&state, commit))?;
         }
         let pending = offsets.iter().map(|commit| PendingOffset { group: local.shared_name(), commit: commit.clone() });
         self.offsets.extend(pending);
@@ -178,4 +179,8 @@ fn unknown_topic() -> Fault {
 
 fn foreign(group: &dyn Group) -> Fault {
     Fault::fatal("group-foreign", format!("group {} does not belong to the embedded log", group.name()))
+}
+
+fn same_topic(state: &State, commit: &OffsetCommit) -> Result<(), Fault> {
+    commit.check(state.topics.get(&*commit.partition.topic).map(|topic| topic.record.id.as_str()))
 }

@@ -99,7 +99,8 @@ fn join(log: &LocalLog, group: &str, topics: &[&str]) -> (Box<dyn Member>, Arc<L
 }
 
 fn offset(topic: &str, partition: i32, offset: i64, metadata: &str) -> OffsetCommit {
-    OffsetCommit { partition: TopicPartition::new(topic, partition), offset, metadata: metadata.into() }
+    let partition = TopicPartition::new(topic, partition);
+    OffsetCommit { partition, topic_id: "".into(), offset, metadata: metadata.into() }
 }
 
 fn code(result: Result<(), Fault>) -> (Verdict, &'static str) {

@@ -31,6 +31,10 @@ pub trait Log: Send + Sync {
     /// Joins a consumer group. Nothing happens before the member is polled.
     fn join(&self, spec: GroupSpec, listener: Arc<dyn GroupListener>) -> Result<Box<dyn Member>, Fault>;
 
+    /// What a group has committed, by transactions that have ended: those that are open are not waited for. For whoever looks before
+    /// it joins.
+    fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault>;
+
     /// Reads one partition outside any group, committed records only, from `offset`. For restores and for `consume`.
     fn reader(&self, partition: &TopicPartition, offset: i64) -> Result<Box<dyn Source>, Fault>;
 }
@@ -184,9 +188,39 @@ pub trait Producer: Send {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffsetCommit {
     pub partition: TopicPartition,
+    /// Which topic of that name is meant; empty for any. [`OffsetCommit::check`] is what sending it does first.
+    pub topic_id: Arc<str>,
     /// The next offset to read.
     pub offset: i64,
     pub metadata: String,
+}
+
+impl OffsetCommit {
+    /// Whether the offset counts in the topic that is there now, whose id is `now`. `Fatal`: `topic-recreated`, `topic-deleted`.
+    pub fn check(&self, now: Option<&str>) -> Result<(), Fault> {
+        if self.topic_id.is_empty() || now == Some(&*self.topic_id) {
+            return Ok(());
+        }
+        let topic = &self.partition.topic;
+        match now {
+            Some(_) => Err(Fault::recreated(topic)),
+            None => Err(Fault::deleted(topic)),
+        }
+    }
+}
+
+impl Fault {
+    /// A topic that is in use is another one by now.
+    pub fn recreated(topic: &str) -> Fault {
+        Fault::fatal("topic-recreated", format!("topic {topic} was deleted and created again while this host uses it"))
+            .hint("find out who did it: what the stores hold comes from the old topic, and the next start begins the new one")
+    }
+
+    /// A topic that is in use is there no more.
+    pub fn deleted(topic: &str) -> Fault {
+        Fault::fatal("topic-deleted", format!("topic {topic} was deleted while this host uses it"))
+            .hint("find out who did it; the next start needs it, or makes it where create_topics is set")
+    }
 }
 
 /// How to be a member of a group.

@@ -3,7 +3,7 @@
 
 use super::{Health, Shared};
 use crate::model::Fault;
-use crate::model::log::TopicInfo;
+use crate::model::log::{Log, TopicInfo};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between two looks at the cluster's topics.
-const PACE: Duration = Duration::from_secs(30);
+const PACE: Duration = Duration::from_secs(10);
+/// Before a topic that was not found is called deleted.
+const SECOND_LOOK: Duration = Duration::from_secs(2);
 /// How soon the thread sees that the host ends.
 const LOOK_AROUND: Duration = Duration::from_millis(200);
 
@@ -70,7 +72,7 @@ pub(super) fn start(shared: Arc<Shared>, topics: HashMap<Arc<str>, TopicInfo>) -
                 names.iter().take_while(|_| going_on()).map(|name| shared.log.topic(name)).collect();
             if let (Ok(found), true) = (found, going_on()) {
                 let found: Vec<TopicInfo> = found.into_iter().flatten().collect();
-                if let Some(fault) = recreated(&topics, &found) {
+                if let Some(fault) = recreated(&topics, &found).or_else(|| deleted(&*shared.log, &names, &found)) {
                     return shared.ending.fail(fault);
                 }
                 shared.limits.renew(found);
@@ -84,11 +86,14 @@ pub(super) fn start(shared: Arc<Shared>, topics: HashMap<Arc<str>, TopicInfo>) -
 
 fn recreated(known: &HashMap<Arc<str>, TopicInfo>, found: &[TopicInfo]) -> Option<Fault> {
     let other = found.iter().find(|now| known.get(&*now.name).is_some_and(|then| then.id != now.id))?;
-    let message = format!("topic {} was deleted and created again while this host uses it", other.name);
-    Some(
-        Fault::fatal("topic-recreated", message)
-            .hint("find out who did it; the next start says what can be done about its stores"),
-    )
+    Some(Fault::recreated(&other.name))
+}
+
+/// Asked a second time: a broker that has just started may know a topic a moment later than the others.
+fn deleted(log: &dyn Log, names: &[Arc<str>], found: &[TopicInfo]) -> Option<Fault> {
+    let missing = names.iter().find(|name| found.iter().all(|info| info.name != ***name))?;
+    std::thread::sleep(SECOND_LOOK);
+    matches!(log.topic(missing), Ok(None)).then(|| Fault::deleted(missing))
 }
 
 /// Sees to doubts until the next look is due. False once the host ends.

@@ -8,6 +8,7 @@ mod idle;
 mod instance;
 pub mod letters;
 mod limits;
+mod lineage;
 mod matching;
 mod opener;
 mod plan;

@@ -2,7 +2,7 @@
 //! nobody else.
 
 use super::worker::{Handle, Opened, Returned};
-use super::{Shared, plan};
+use super::{Shared, lineage, plan};
 use crate::changelog::{Progress, Restore, Step};
 use crate::config::settings::Start;
 use crate::metrics::ChangelogMetrics;
@@ -203,6 +203,7 @@ impl Opening<'_> {
         };
         let mut starts = Vec::new();
         for (partition, committed) in partitions.iter().zip(&committed) {
+            self.belongs(partition, committed)?;
             let Some(start) = self.patiently("finding the start", || self.start(partition, committed))? else {
                 return Ok(None);
             };
@@ -214,6 +215,13 @@ impl Opening<'_> {
             Some(stores) => stores,
         };
         Ok(Some(Ready { starts, committed, stores, marker }))
+    }
+
+    /// The topics are those of this host's start, and the offset may be from before.
+    fn belongs(&self, place: &TopicPartition, committed: &Committed) -> Result<(), Fault> {
+        let (spec, application) = (&self.job.inner.spec, &self.tools.shared.application);
+        let now = lineage::of(spec, &self.tools.topics, &place.topic);
+        lineage::Look::of(application, spec, place, &now).check(committed)
     }
 
     /// Repeats what fails in passing, saying so in health, until it succeeds or the job is cancelled.
@@ -363,7 +371,9 @@ impl Opening<'_> {
             .into_iter()
             .zip(places)
             .map(|(source, (&start, committed))| {
-                Input::new(source, start, committed.offset.unwrap_or(-1)).recall(&committed.metadata, clock)
+                let lineage = lineage::of(&self.job.inner.spec, &self.tools.topics, &source.partition().topic);
+                let input = Input::new(source, start, committed.offset.unwrap_or(-1)).of(&lineage);
+                input.recall(&committed.metadata, clock)
             })
             .collect();
         let rank = |topic: &Arc<str>| self.job.inner.spec.inputs.iter().position(|input| input.topic == *topic);

@@ -1,7 +1,7 @@
 //! From an application file to processors that can run: plugins loaded, names matched, topics found or made. Every start-up refusal
 //! is here.
 
-use super::matching;
+use super::{lineage, matching};
 use crate::changelog;
 use crate::config::Ordering;
 use crate::config::settings::{Application, Processor};
@@ -59,8 +59,14 @@ impl Plugins {
 impl Plan {
     /// Finds or makes every topic. Everything is looked at once before anything is made.
     pub fn make(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
-        Builder::new(application, log, true).build(plugins)?;
+        Plan::look(application, plugins, log)?.belongs(application, log)?;
         Builder::new(application, log, false).build(plugins).map(|(plan, _)| plan)
+    }
+
+    /// Whether what the groups have committed and the topics belong together.
+    fn belongs(&self, application: &Application, log: &dyn Log) -> Result<(), Fault> {
+        lineage::check_names(application, &self.processors)?;
+        self.processors.iter().try_for_each(|spec| lineage::check_all(log, application, spec, &self.topics))
     }
 
     /// The plan as it would be: topics that are missing are imagined.
@@ -71,6 +77,7 @@ impl Plan {
     /// The same, changing nothing.
     pub fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Report, Fault> {
         let (plan, creates) = Builder::new(application, log, true).build(plugins)?;
+        plan.belongs(application, log)?;
         let name = |spec: &Arc<ProcessorSpec>| {
             let manifest = &spec.component.manifest;
             (spec.name.to_string(), manifest.name.clone(), manifest.version.clone())

@@ -2,7 +2,7 @@
 
 use super::retry::Retry;
 use super::work::Moment;
-use crate::delivery::{self, Attempts};
+use crate::delivery::{self, Attempts, Lineage};
 use crate::model::log::{Committed, FetchLimit, OffsetCommit, Source};
 use crate::model::{Batch, Clock, Fault, TopicPartition, Verdict};
 use std::collections::BTreeMap;
@@ -16,6 +16,11 @@ pub struct Input {
     committed: i64,
     /// What the last commit said beside it.
     note: String,
+    /// The topic's id, and what a commit says of the topics that it goes with; empty where it says nothing.
+    topic_id: Arc<str>,
+    lineage: String,
+    /// What is said beside an offset of which nothing else is to be said.
+    plain: String,
     /// How many records the task has parked, as is said beside the offset of its first input.
     parked: usize,
     /// One past the last record that was accepted.
@@ -31,8 +36,18 @@ pub struct Input {
 impl Input {
     /// An input that begins at `offset`. `committed` is the group's offset, -1 for none.
     pub fn new(source: Box<dyn Source>, offset: i64, committed: i64) -> Input {
-        let (note, retries) = (String::new(), BTreeMap::new());
-        Input { source, committed, note, parked: 0, next: offset, fetched: offset, astray: true, retries }
+        let (note, lineage, plain) = (String::new(), String::new(), String::new());
+        let (topic_id, retries) = (Arc::from(""), BTreeMap::new());
+        let (parked, next, fetched, astray) = (0, offset, offset, true);
+        Input { source, committed, note, topic_id, lineage, plain, parked, next, fetched, astray, retries }
+    }
+
+    /// The same, whose offsets say with which topics they go, and are committed while the input is that one.
+    pub fn of(mut self, lineage: &Lineage) -> Input {
+        self.topic_id = lineage.input.as_str().into();
+        self.lineage = lineage.encode();
+        self.plain = delivery::beside("", 0, &self.lineage);
+        self
     }
 
     /// The same, with what the metadata of the committed offset says of the record that is being retried there.
@@ -93,7 +108,8 @@ impl Input {
 
     /// What a commit sends for this input.
     pub fn offset(&self) -> OffsetCommit {
-        OffsetCommit { partition: self.partition().clone(), offset: self.next, metadata: self.metadata() }
+        let (partition, topic_id) = (self.partition().clone(), self.topic_id.clone());
+        OffsetCommit { partition, topic_id, offset: self.next, metadata: self.metadata() }
     }
 
     /// Whether the group has for this input what [`Input::offset`] says.
@@ -170,14 +186,14 @@ impl Input {
         self.next
     }
 
-    /// What a commit says beside the offset: of the record there, and of no other; and how many are parked.
+    /// What a commit says beside the offset: of the record there, and of no other; how many are parked; and the lineage.
     fn metadata(&self) -> String {
-        delivery::with_parked(self.retry_note(), self.parked)
+        delivery::beside(self.retry_note(), self.parked, &self.lineage)
     }
 
-    /// Whether that is what the last commit said. Nothing is allocated where nothing is parked.
+    /// Whether that is what the last commit said. Nothing is allocated where nothing waits.
     fn is_noted(&self) -> bool {
-        if self.parked == 0 { self.retry_note() == self.note } else { self.metadata() == self.note }
+        if self.parked == 0 && self.retries.is_empty() { self.plain == self.note } else { self.metadata() == self.note }
     }
 
     fn retry_note(&self) -> &str {

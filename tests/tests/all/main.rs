@@ -11,6 +11,7 @@ mod groups;
 mod harness;
 mod isolation;
 mod kills;
+mod lineage;
 mod ordering;
 mod parked;
 mod plugins;

@@ -1,8 +1,8 @@
 //! A log in memory, just enough of one for `produce`, `consume` and `topics`.
 
 use crate::model::log::{
-    Delivery, Ends, FetchLimit, Group, GroupListener, GroupSpec, Log, Member, OffsetCommit, Origin, Producer, Refusal,
-    Source, TopicInfo, TopicLimits, TopicRef, TopicSpec,
+    Committed, Delivery, Ends, FetchLimit, Group, GroupListener, GroupSpec, Log, Member, OffsetCommit, Origin,
+    Producer, Refusal, Source, TopicInfo, TopicLimits, TopicRef, TopicSpec,
 };
 use crate::model::{Batch, Fault, RecordRef, TopicPartition};
 use std::collections::BTreeMap;
@@ -82,6 +82,10 @@ impl Log for Memory {
 
     fn join(&self, _: GroupSpec, _: Arc<dyn GroupListener>) -> Result<Box<dyn Member>, Fault> {
         Err(Fault::fatal("no-groups", "joining a group in memory"))
+    }
+
+    fn committed(&self, _: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault> {
+        Ok(vec![Committed::default(); partitions.len()])
     }
 
     fn reader(&self, partition: &TopicPartition, offset: i64) -> Result<Box<dyn Source>, Fault> {
