@@ -315,7 +315,9 @@ fn config() -> ClientConfig {
 /// For questions; one for all tests, because a client costs threads and connections.
 fn any_consumer() -> &'static BaseConsumer {
     static CONSUMER: OnceLock<BaseConsumer> = OnceLock::new();
-    CONSUMER.get_or_init(|| config().set("group.id", "pelton-tests").create().expect("a consumer"))
+    // the client asks for ends under its isolation level, and reads committed records only unless told otherwise
+    let make = || config().set("group.id", "pelton-tests").set("isolation.level", "read_uncommitted").create();
+    CONSUMER.get_or_init(|| make().expect("a consumer"))
 }
 
 fn reader(address: &str, isolation: Isolation) -> BaseConsumer {
