@@ -53,7 +53,7 @@ pub fn processor(ordering: &str) -> Processor {
     let bad =
         Processor::new("bad").input("in", "in").output("out", "out").dead_letters("dead").put("ordering", ordering);
     quick_retries(bad)
-        .limit("record_deadline", "300ms")
+        .limit("record_deadline", "1s")
         .limit("memory", "16MiB")
         .limit("emits", 2000)
         .limit("output_bytes", "1MiB")

@@ -103,6 +103,7 @@ impl Task {
 
     fn advance(&mut self, mut running: Running, turn: &mut Turn<'_>) -> Result<Step, Fault> {
         let Some(Outcome { batch, result }) = running.call.poll(turn.monotonic()) else {
+            self.marker.reached(turn.monotonic().saturating_sub(running.since));
             self.call = Some(running);
             return Ok(Step::Yielded);
         };

@@ -1,9 +1,10 @@
 //! The marker page: a small file in the state folder that says which records are with the plugin. A host that dies leaves it behind,
 //! and the next one runs those records one by one; a record with which hosts die again and again, alone, is given up.
 //!
-//! Written before and after each call, without waiting for the disk: it is to outlive the process, not the machine. A death counts
-//! against a record only where it was alone with the plugin, and those that are under suspicion take turns within the process
-//! ([`Trials`]), so that none is blamed for another's.
+//! Written before and after each call, and now and then while it lasts, without waiting for the disk: it is to outlive the process,
+//! not the machine. A death counts against a record only where it was alone with the plugin, and at the point of the call at which
+//! it died before, so that a record that takes long is not blamed for hosts that are killed from outside. Those that are under
+//! suspicion take turns within the process ([`Trials`]), so that none is blamed for another's.
 
 mod page;
 
@@ -16,9 +17,15 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// So many deaths in a row with a record alone end it.
+/// So many deaths in a row with a record alone, at one point of its call, end it.
 pub(super) const MOST_CRASHES: u32 = 3;
+/// So many wherever the call was: something that takes its time, such as memory that runs out, is no matter of a point.
+const MOST_DEATHS: u32 = 10;
+/// What a call has lasted is written when it is so much longer than was written last: a part of it, and at least so long.
+const PROGRESS_PART: u64 = 8;
+const PROGRESS_MS: u64 = 10;
 
 /// The right to run a record under suspicion: one at a time in a process.
 #[derive(Debug, Default)]
@@ -77,7 +84,7 @@ impl Marker {
     /// Records that are to be run one by one, by input.
     pub(super) fn suspects(&self) -> Vec<(usize, RangeInclusive<i64>)> {
         let stretches = self.suspected.iter().map(|flight| (flight.topic, flight.first..=flight.last));
-        let known = self.page.suspects.iter().filter(|suspect| suspect.crashes > 0);
+        let known = self.page.suspects.iter().filter(|suspect| suspect.deaths > 0);
         let records = known.map(|suspect| (suspect.topic, suspect.offset..=suspect.offset));
         let input = |topic: u64| self.topics.iter().position(|own| *own == topic);
         stretches.chain(records).filter_map(|(topic, range)| Some((input(topic)?, range))).collect()
@@ -88,18 +95,28 @@ impl Marker {
         let (Some(&topic), [first, ..], [.., last]) = (self.topics.get(input as usize), offsets, offsets) else {
             return Admission::Free;
         };
-        let flight = Flight { topic, first: *first, last: *last };
-        let crashes = self.page.crashes(topic, flight.first);
-        if flight.is_alone() && crashes >= MOST_CRASHES {
-            return Admission::Condemned(crashes);
+        let flight = Flight { topic, first: *first, last: *last, reached_ms: 0 };
+        let known = self.page.against(topic, flight.first).filter(|_| flight.is_alone());
+        if let Some(known) = known.filter(|known| known.crashes >= MOST_CRASHES || known.deaths >= MOST_DEATHS) {
+            return Admission::Condemned(known.deaths);
         }
-        let trial = flight.is_alone() && (crashes > 0 || self.is_suspected(&flight));
+        let trial = flight.is_alone() && (known.is_some() || self.is_suspected(&flight));
         if trial && !self.take_turn() {
             return Admission::Later;
         }
         self.page.flight = Some(flight);
         self.write();
         if trial { Admission::Trial } else { Admission::Free }
+    }
+
+    /// The call goes on, after so long.
+    pub(super) fn reached(&mut self, elapsed: Duration) {
+        let now = elapsed.as_millis() as u64;
+        let Some(flight) = self.page.flight.as_mut().filter(|flight| flight.is_alone()) else { return };
+        if now >= flight.reached_ms + (flight.reached_ms / PROGRESS_PART).max(PROGRESS_MS) {
+            flight.reached_ms = now;
+            self.write();
+        }
     }
 
     /// The call came back, in whatever way: the host has survived its records.
@@ -234,6 +251,22 @@ mod tests {
         }
         assert_eq!(marker.enter(0, &[6]), Admission::Condemned(3));
         assert_eq!(marker.enter(1, &[6]), Admission::Free, "of another input");
+    }
+
+    #[test]
+    fn a_long_call_is_not_blamed_for_hosts_that_are_killed_from_outside() {
+        let mut lives = Lives::new();
+        let mut marker = lives.start();
+        for death in 0..9 {
+            assert!(!matches!(marker.enter(0, &[6]), Admission::Condemned(_)), "before death {death}");
+            // each time it gets further than ever before
+            marker.reached(Duration::from_millis(100 << death));
+            lives.die(marker);
+            marker = lives.start();
+        }
+        assert_eq!(marker.enter(0, &[6]), Admission::Trial, "nine deaths, each at a point of its own");
+        lives.die(marker);
+        assert_eq!(lives.start().enter(0, &[6]), Admission::Condemned(10), "but there is an end to it");
     }
 
     #[test]
