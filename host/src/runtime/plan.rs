@@ -4,6 +4,7 @@
 use super::{lineage, matching};
 use crate::changelog;
 use crate::config::Ordering;
+use crate::config::names::TOPIC_NAME_MAX;
 use crate::config::settings::{Application, Processor};
 use crate::delivery::{self, LetterGate};
 use crate::metrics::ProcessorMetrics;
@@ -255,6 +256,7 @@ impl<'a> Builder<'a> {
     /// Finds or makes one of our own topics.
     fn internal(&mut self, spec: TopicSpec) -> Result<Arc<str>, Fault> {
         let name: Arc<str> = spec.name.as_str().into();
+        fits(&name)?;
         match self.log.topic(&name)? {
             Some(info) => {
                 self.topics.insert(name.clone(), info);
@@ -283,6 +285,18 @@ impl<'a> Builder<'a> {
         self.topics.insert(name, info);
         Ok(())
     }
+}
+
+/// Names of ours are made of others', and must leave room for that of the topic of replays.
+fn fits(topic: &str) -> Result<(), Fault> {
+    let length = ids::marks_topic(topic).len();
+    if length <= TOPIC_NAME_MAX {
+        return Ok(());
+    }
+    let message = format!("topic {topic}: a name of {} characters, and {} are too many", topic.len(), length);
+    Err(Fault::fatal("name-too-long", message).hint(format!(
+        "topics have names of at most {TOPIC_NAME_MAX}: shorten the names of application, processor or store"
+    )))
 }
 
 /// Settings of a dead-letter topic of our own: it takes every record that its input takes, with the headers that say why.

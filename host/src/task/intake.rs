@@ -55,6 +55,11 @@ impl Intake {
         Intake { inputs: inputs.into_iter().map(lane).collect(), turn: 0, spare: Batch::default() }
     }
 
+    /// How many inputs there are.
+    pub(super) fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
     pub(super) fn on_ready(&mut self, wake: &Arc<dyn Fn() + Send + Sync>) {
         self.inputs.iter_mut().for_each(|lane| lane.input.on_ready(wake.clone()));
     }

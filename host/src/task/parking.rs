@@ -31,8 +31,9 @@ impl Task {
         Ok(rest)
     }
 
-    /// Parts the next records of an input by whether their keys wait, and runs those whose keys do not.
-    pub(super) fn form(&mut self, batch: Batch, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+    /// Parts the next records of an input by whether their keys wait, and runs those whose keys do not. `None` where there is no room
+    /// for the first one: released records make it.
+    pub(super) fn form(&mut self, batch: Batch, turn: &mut Turn<'_>) -> Result<Option<Step>, Fault> {
         let largest = self.largest_parked(turn.out);
         let Formed { call, aside, rest } = match &self.park {
             Some(park) => park.form(batch, largest),
@@ -40,24 +41,29 @@ impl Task {
         };
         self.intake.put_back(rest);
         if !call.is_empty() {
-            return self.run(Work { batch: call, taken: Taken::Input(aside) }, turn);
+            return self.run(Work { batch: call, taken: Taken::Input(aside) }, turn).map(Some);
         }
         if aside.is_empty() {
-            // no room for the first one: released records make it
-            return Ok(Step::Idle);
+            return Ok(None);
         }
         self.set_aside(&aside, turn.now())?;
-        Ok(Step::Worked)
+        Ok(Some(Step::Worked))
     }
 
     /// A record that failed outside the plugin waits behind the parked ones of its key; else it is decided about.
-    pub(super) fn failed_before(&mut self, batch: Batch, failure: Failure, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+    /// As of [`Task::form`].
+    pub(super) fn failed_before(
+        &mut self,
+        batch: Batch,
+        failure: Failure,
+        turn: &mut Turn<'_>,
+    ) -> Result<Option<Step>, Fault> {
         match &mut self.park {
             Some(park) if park.waits(batch.keys.iter().next().flatten()) => {
                 park.exclude(batch.input, batch.offsets[0], failure);
                 self.form(batch, turn)
             }
-            _ => self.fail(Work::of(batch), Cause::Refused(failure), turn),
+            _ => self.fail(Work::of(batch), Cause::Refused(failure), turn).map(Some),
         }
     }
 

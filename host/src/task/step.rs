@@ -57,18 +57,28 @@ impl Task {
         }
     }
 
-    /// The next records of an input.
+    /// The next records of an input. One whose records must wait for room in the park keeps no other from its turn.
     pub(super) fn take(&mut self, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        for _ in 0..self.intake.len() {
+            if let Some(step) = self.take_one(turn)? {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Idle)
+    }
+
+    /// `None` where there is no room in the park.
+    fn take_one(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, Fault> {
         let limit = FetchLimit { records: self.pacing.records(), bytes: self.pacing.bytes() };
         match self.intake.next(limit, turn.now())? {
-            Next::Nothing => Ok(Step::Idle),
+            Next::Nothing => Ok(Some(Step::Idle)),
             Next::Wait(due) => {
                 self.waits();
-                Ok(Step::Until(due))
+                Ok(Some(Step::Until(due)))
             }
             Next::Failed(batch, failure) => self.failed_before(batch, failure, turn),
             Next::Call(batch) if self.park.is_some() => self.form(batch, turn),
-            Next::Call(batch) => self.run(Work::of(batch), turn),
+            Next::Call(batch) => self.run(Work::of(batch), turn).map(Some),
         }
     }
 

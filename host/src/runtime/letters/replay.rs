@@ -228,14 +228,32 @@ fn truncated(letter: &Letter<'_>, bytes: u64) -> Failure {
 fn given_up(fault: Fault, replayed: u64) -> Fault {
     let doing = format!("replaying, after {replayed} letters");
     match (fault.verdict, fault.code) {
-        (Verdict::Fenced, "commit-unknown") => Fault { verdict: Verdict::Transient, ..fault }
-            .during(doing)
-            .hint("run it again: what was committed is not replayed twice"),
-        (Verdict::Fenced, _) => Fault::fenced(
+        (Verdict::Fenced, "producer-fenced") => Fault::fenced(
             "replay-superseded",
             format!("{doing}: another replay or purge of these letters has taken over"),
         )
-        .hint("what is committed stays so; let the other one finish"),
+        .hint("what is committed stays so; let the other one finish; where there is none, the cluster was away for too long: run it again"),
+        // an abort or a commit that the cluster did not answer
+        (Verdict::Fenced, _) => Fault { verdict: Verdict::Transient, ..fault }
+            .during(doing)
+            .hint("run it again: what was committed is not replayed twice"),
         _ => fault.during(doing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_fenced_producer_has_been_superseded() {
+        let told = |fault: Fault| {
+            let told = given_up(fault, 7);
+            (told.verdict, told.code)
+        };
+        assert_eq!(told(Fault::fenced("producer-fenced", "x")), (Verdict::Fenced, "replay-superseded"));
+        assert_eq!(told(Fault::fenced("commit-unknown", "x")), (Verdict::Transient, "commit-unknown"));
+        assert_eq!(told(Fault::fenced("broker-away", "x")), (Verdict::Transient, "broker-away"));
+        assert_eq!(told(Fault::fatal("letter-missing", "x")), (Verdict::Fatal, "letter-missing"));
     }
 }

@@ -72,8 +72,8 @@ impl Sender {
     fn again(&mut self, fault: Fault, attempt: usize) -> Result<usize, Fault> {
         if fault.verdict == Verdict::Transient && attempt < ATTEMPTS {
             tracing::warn!(attempt, "sending again: {fault}");
-            self.producer.abort()?;
-            return Ok(attempt + 1);
+            // a cluster that is away cannot abort either, which says nothing new
+            return self.producer.abort().map(|()| attempt + 1).map_err(|_| fault);
         }
         // The log aborts an open transaction by itself when this process is gone; a failure here adds nothing.
         let _ = self.producer.abort();

@@ -205,6 +205,24 @@ fn a_record_without_room_waits_by_partition() {
 }
 
 #[test]
+fn an_input_without_room_keeps_no_other_from_its_turn() {
+    let mut rig = Rig::set(&[("k", "R9"), ("k", "longer than what is left")], |spec| {
+        by_key(spec);
+        spec.inputs.push(input("side", INPUTS[1]));
+        spec.parking.bytes = 9;
+        spec.limits.batch_records = 1;
+    });
+    rig.settle(0);
+    assert_eq!((rig.parked(), rig.committed_of("in").offset), (1, Some(1)));
+    rig.feed("side", &[("l", "a"), ("l", "b"), ("l", "c")]);
+    rig.work();
+    rig.commit().unwrap();
+    assert_eq!(rig.committed_of("side").offset, Some(3), "three batches, without a pause between them");
+    work_off(&mut rig);
+    assert_eq!(rig.committed_of("in").offset, Some(2));
+}
+
+#[test]
 fn a_null_key_waits_by_partition_and_parked_records_do_not_wait_for_it() {
     let null_retries = |spec: &mut ProcessorSpec| {
         spec.retry.codes = [("null-key".to_owned(), Action::Retry)].into();
