@@ -5,6 +5,7 @@ pub mod envelope;
 pub mod filter;
 pub mod limit;
 pub mod mark;
+pub mod news;
 pub mod policy;
 pub mod reason;
 
@@ -13,5 +14,6 @@ pub use envelope::{DeadLetter, Death, Plugin, ROOM, Source};
 pub use filter::{LetterFacts, LetterFilter};
 pub use limit::LetterGate;
 pub use mark::Mark;
+pub use news::{Example, LetterNews, News};
 pub use policy::{Cause, Decision, Verdict, counted_as, decide, jitter};
 pub use reason::Reason;

@@ -227,6 +227,7 @@ impl Host {
             looked = now;
             self.shared.health.say_changes(now);
             self.shared.restores.show();
+            tell_letters(&self.assignments, now, false);
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
                 // nobody is left to go on
                 self.shared.ending.stop();
@@ -261,11 +262,12 @@ impl Host {
     /// within the grace.
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
-        let Host { shared, workers, worker_threads, groups, openers, helpers, .. } = self;
+        let Host { shared, workers, worker_threads, groups, assignments, openers, helpers, .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);
         workers.iter().for_each(Handle::stop);
         joined &= join_all(worker_threads);
+        tell_letters(&assignments, shared.clock.monotonic(), true);
         if let Some((openers, threads)) = openers {
             openers.stop(threads.len());
             joined &= join_all(threads);
@@ -275,6 +277,10 @@ impl Host {
         shared.ending.reason()?;
         if joined { Ok(()) } else { Err(Fault::fatal("thread-panicked", "a thread of the host panicked; see the log")) }
     }
+}
+
+fn tell_letters(assignments: &[Arc<Assignment>], now: Duration, last: bool) {
+    assignments.iter().for_each(|assignment| assignment.spec().tell_letters(now, last));
 }
 
 fn join_all(threads: Vec<JoinHandle<()>>) -> bool {
