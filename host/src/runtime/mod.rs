@@ -29,6 +29,7 @@ use crate::kafka::Kafka;
 use crate::local::LocalLog;
 use crate::model::log::Log;
 use crate::model::{Clock, Fault, SystemClock};
+use instance::StateFolder;
 use std::sync::Arc;
 
 /// What every thread of a running host shares.
@@ -56,6 +57,7 @@ pub fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
 /// Everything that `run` refuses, found without running and without changing anything.
 pub fn check(application: &Application) -> Result<Report, Fault> {
     let plugins = Plugins::load(application, None)?;
+    StateFolder::check(&application.state_dir, &application.id)?;
     let log = open_log(application)?;
     Plan::check(application, &plugins, &*log)
 }

@@ -47,7 +47,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     // first of all: a signal while plugins are compiled counts as well
     let _signals = Signals::listen(ending.clone(), application.shutdown_grace)?;
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
-    let folder = StateFolder::open(&application.state_dir, &clock)?;
+    let folder = StateFolder::open(&application.state_dir, &application.id, &clock)?;
     plugins.keep();
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
         return Ok(());
