@@ -8,6 +8,7 @@ mod idle;
 mod instance;
 pub mod letters;
 mod limits;
+mod lines;
 mod matching;
 mod opener;
 mod plan;
@@ -19,9 +20,10 @@ mod worker;
 
 pub use ending::Ending;
 pub use health::{Health, Snapshot};
+pub use lines::Lines;
 pub use plan::{Plan, Plugins, Report};
 pub use restores::{RestoreProgress, Restores, ShowRestore};
-pub use supervisor::{RunOptions, run};
+pub use supervisor::{End, RunOptions, run};
 pub use walk::{Stretch, settled_ends, walk};
 
 use crate::config::{Application, LogKind};

@@ -29,6 +29,15 @@ pub struct RunOptions {
     pub show_restore: Option<ShowRestore>,
 }
 
+/// How a host ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was told to stop. What it had done is committed.
+    Told,
+    /// Every input was worked off.
+    Idle,
+}
+
 /// The supervisor's own pace.
 const PACE: Duration = Duration::from_millis(100);
 /// A gap in the supervisor's own turns that only a freeze of the process explains.
@@ -41,7 +50,7 @@ const GROUP_POLL: Duration = Duration::from_millis(100);
 /// Runs an application until it is told to stop, cannot go on, or (if asked) has nothing left to do.
 ///
 /// Start-up mistakes are returned before anything is changed; a cluster that is away is waited for, with health saying so.
-pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
+pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> {
     let clock = SystemClock::default();
     let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
     // first of all: a signal while plugins are compiled counts as well
@@ -50,7 +59,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let folder = StateFolder::open(&application.state_dir, &application.id, &clock)?;
     plugins.keep();
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
-        return Ok(());
+        return Ok(End::Told);
     };
     let instance = folder.instance;
     let restores = Restores::new(options.show_restore);
@@ -59,7 +68,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let mut host = Host::new(shared);
     match host.start(&plugins) {
         Ok(true) => host.supervise(options.until_idle),
-        Ok(false) => host.shut_down(),
+        Ok(false) => host.shut_down().map(|()| End::Told),
         Err(fault) => {
             // what was started already goes the same way as ever; the reason is the first one
             host.shared.ending.stop();
@@ -214,7 +223,8 @@ impl Host {
         Ok(())
     }
 
-    fn supervise(self, until_idle: bool) -> Result<(), Fault> {
+    fn supervise(self, until_idle: bool) -> Result<End, Fault> {
+        let mut end = End::Told;
         let mut idle = until_idle.then(IdleCheck::default);
         let mut looked = self.shared.clock.monotonic();
         while !self.shared.ending.is_stopping() {
@@ -234,10 +244,11 @@ impl Host {
             }
             if idle.as_mut().is_some_and(|check| check.look(&self.shared, &self.assignments)) {
                 tracing::info!("every input is worked off");
+                end = End::Idle;
                 self.shared.ending.stop();
             }
         }
-        self.shut_down()
+        self.shut_down().map(|()| end)
     }
 
     /// A worker that has not turned for long makes the host unhealthy; nothing in the process can be trusted to finish, so it leaves

@@ -12,6 +12,7 @@ mod harness;
 mod isolation;
 mod kills;
 mod ordering;
+mod output;
 mod parked;
 mod plugins;
 mod records;
