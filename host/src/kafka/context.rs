@@ -74,16 +74,16 @@ impl Context {
         }
     }
 
-    /// Writes an error of librdkafka's. That brokers are away is said by the lines of their connections before, and by the health of
-    /// what needs them; and librdkafka may say it long after.
+    /// Writes an error of librdkafka's, where no line said the same before. That brokers are away is told by members alone: they hear
+    /// it when it happens, others perhaps long after.
     pub(super) fn trouble(&self, code: Option<Code>, text: &str) {
         let away = code.is_some_and(|code| faults::of_code(code, "").code == faults::AWAY);
-        if code == Some(Code::PartitionEOF) {
-            // an event here, and it comes often
-        } else if away || lock(&self.failed).ends_with(text) {
+        // an end of a partition is an event here, and it comes often
+        let silent = code == Some(Code::PartitionEOF) || away && self.assignments.is_none();
+        if silent || lock(&self.failed).ends_with(text) {
             tracing::debug!(target: "pelton::kafka", "{text}");
         } else {
-            self.line(RDKafkaLogLevel::Warning, "ERROR", text);
+            self.line(RDKafkaLogLevel::Warning, if away { FAILED } else { "ERROR" }, text);
         }
     }
 
