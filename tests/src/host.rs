@@ -26,6 +26,8 @@ pub struct Launch {
     name: String,
     log: PathBuf,
     command: Command,
+    out: Option<Stdio>,
+    err: Option<Stdio>,
 }
 
 /// A process that was started. Killed when dropped.
@@ -44,12 +46,22 @@ pub fn binary() -> PathBuf {
 
 impl Launch {
     pub fn new(name: impl Into<String>, log: PathBuf) -> Launch {
-        Launch { name: name.into(), log, command: Command::new(binary()) }
+        Launch { name: name.into(), log, command: Command::new(binary()), out: None, err: None }
     }
 
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Launch {
         self.command.arg(arg);
         self
+    }
+
+    /// Standard output elsewhere than into the log.
+    pub fn out(self, to: impl Into<Stdio>) -> Launch {
+        Launch { out: Some(to.into()), ..self }
+    }
+
+    /// Standard error elsewhere than into the log.
+    pub fn err(self, to: impl Into<Stdio>) -> Launch {
+        Launch { err: Some(to.into()), ..self }
     }
 
     pub fn env(mut self, name: &str, value: &str) -> Launch {
@@ -67,8 +79,8 @@ impl Launch {
         let child = self
             .command
             .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
+            .stdout(self.out.take().unwrap_or_else(|| log.try_clone().unwrap().into()))
+            .stderr(self.err.take().unwrap_or_else(|| log.into()))
             .spawn()
             .unwrap_or_else(|e| panic!("{}: {e}", self.name));
         Host { name: self.name, log: self.log, child }

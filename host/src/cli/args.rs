@@ -46,9 +46,9 @@ const EXIT_CODES: &str = "\
 Exit codes (docs/exit-codes.md):
   0  done
   1  failed while running
-  2  the command line is wrong
+  2  the command line is wrong, or PELTON_LOG is
   3  refused before running: application file, topics, plugin, state folder
-  4  stopped before everything was committed; the next start does it again
+  4  stopped before everything was committed or, with --until-idle, worked off; the next start goes on
   5  another process uses the identity of this one
   6  done in part: dead letters that could not be replayed are named
 

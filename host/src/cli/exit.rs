@@ -5,11 +5,12 @@ use crate::model::{Fault, Verdict};
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-// 4 is an unclean stop: the runtime ends the process with it, as nothing below may be waited for any more.
 pub(super) const OK: u8 = 0;
 pub(super) const FAILED: u8 = 1;
 pub(super) const USAGE: u8 = 2;
 pub(super) const REFUSED: u8 = 3;
+/// Of an unclean stop, too: then the runtime ends the process with it, as nothing below may be waited for any more.
+pub(super) const UNFINISHED: u8 = 4;
 pub(super) const IDENTITY: u8 = 5;
 pub(super) const PARTLY: u8 = 6;
 
@@ -43,6 +44,18 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// Told to stop before what was asked for was done.
+#[derive(Debug)]
+pub(super) struct Unfinished(pub String);
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unfinished {}
+
 /// What was asked for was done, save for what has been named.
 #[derive(Debug)]
 pub(super) struct Partly(pub String);
@@ -66,6 +79,9 @@ pub(super) fn code(error: &anyhow::Error) -> u8 {
     if error.is::<Usage>() {
         return USAGE;
     }
+    if error.is::<Unfinished>() {
+        return UNFINISHED;
+    }
     if error.is::<Partly>() {
         return PARTLY;
     }
@@ -74,7 +90,10 @@ pub(super) fn code(error: &anyhow::Error) -> u8 {
 
 /// Whether standard output was closed by its reader, as `| head` does: nobody is left to tell.
 pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|e| e.downcast_ref::<io::Error>()).any(|e| e.kind() == ErrorKind::BrokenPipe)
+    // what writes JSON hides the error that it met from the chain
+    let json = |e: &(dyn std::error::Error + 'static)| e.downcast_ref::<serde_json::Error>()?.io_error_kind();
+    let kind = |e: &(dyn std::error::Error + 'static)| e.downcast_ref::<io::Error>().map(io::Error::kind);
+    error.chain().filter_map(|e| kind(e).or_else(|| json(e))).any(|kind| kind == ErrorKind::BrokenPipe)
 }
 
 fn of_fault(fault: &Fault) -> u8 {
@@ -100,14 +119,38 @@ mod tests {
         assert_eq!(code(&Fault::fenced("replay-superseded", "x").into()), IDENTITY);
         assert_eq!(code(&Usage("x".into()).into()), USAGE);
         assert_eq!(code(&Partly("x".into()).into()), PARTLY);
+        assert_eq!(code(&Unfinished("x".into()).into()), UNFINISHED);
         let pipe = anyhow::Error::from(io::Error::from(ErrorKind::BrokenPipe)).context("printing");
         assert_eq!(code(&pipe), OK);
+        let full = anyhow::Error::from(io::Error::from(ErrorKind::StorageFull));
+        assert_eq!(code(&full), FAILED);
+    }
+
+    /// A reader that went away.
+    struct Closed;
+
+    impl io::Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::from(ErrorKind::BrokenPipe))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_known_behind_json_too() {
+        let error = serde_json::to_writer(Closed, &5).unwrap_err();
+        assert_eq!(code(&anyhow::Error::from(error).context("printing")), OK);
+        let error = serde_json::from_str::<u8>("x").unwrap_err();
+        assert_eq!(code(&error.into()), FAILED);
     }
 
     #[test]
     fn the_page_names_every_code() {
         let page = include_str!("../../../docs/exit-codes.md");
-        for code in [OK, FAILED, USAGE, REFUSED, 4, IDENTITY, PARTLY] {
+        for code in [OK, FAILED, USAGE, REFUSED, UNFINISHED, IDENTITY, PARTLY] {
             assert!(page.contains(&format!("| {code} |")), "{code}");
         }
         for code in WHILE_RUNNING.iter().chain([&IDENTITY_IN_USE]) {

@@ -10,7 +10,7 @@ use crate::runtime::{self, RunOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) use crate::runtime::Report;
+pub(super) use crate::runtime::{End, Lines, Report};
 
 /// A component that was built.
 pub(super) struct Built {
@@ -22,7 +22,7 @@ pub(super) fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault>
     runtime::open_log(application)
 }
 
-pub(super) fn run(application: Application, until_idle: bool) -> Result<(), Fault> {
+pub(super) fn run(application: Application, until_idle: bool) -> Result<End, Fault> {
     let bar = RestoreBar::default();
     let show = move |progress| bar.show(progress);
     runtime::run(application, RunOptions { until_idle, show_restore: Some(Box::new(show)) })

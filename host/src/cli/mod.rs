@@ -14,6 +14,7 @@ mod logging;
 mod produce;
 mod progress;
 mod run;
+mod stdout;
 mod time;
 mod topics;
 
@@ -23,6 +24,7 @@ mod tests;
 use crate::config::{self, Application};
 use args::{Cli, Verb};
 use clap::Parser;
+use logging::say;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -43,17 +45,21 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> u8 {
             return if error.use_stderr() { exit::USAGE } else { exit::OK };
         }
     };
-    logging::start(cli.log_format, matches!(cli.verb, Verb::Run(_)));
-    let mut stdout = BufWriter::new(io::stdout().lock());
+    let started = logging::start(cli.log_format, matches!(cli.verb, Verb::Run(_)));
+    let result = started.map_err(anyhow::Error::from).and_then(|()| printed(&cli.verb));
+    let code = result.map_or_else(|error| report(&error), |()| exit::OK);
+    logging::finish();
+    code
+}
+
+/// Does what a verb says, with its result on standard output.
+fn printed(verb: &Verb) -> anyhow::Result<()> {
+    let mut stdout = BufWriter::new(stdout::Stdout::default());
     let mut out = Out { to: &mut stdout, terminal: io::stdout().is_terminal() };
-    let result = perform(&cli.verb, &mut out).and_then(|()| Ok(stdout.flush()?));
-    match result {
-        Ok(()) => exit::OK,
-        Err(error) => {
-            report(&error);
-            exit::code(&error)
-        }
-    }
+    let result = perform(verb, &mut out);
+    let flushed = stdout.flush();
+    // what the verb failed of comes first; it may be the same
+    result.and_then(|()| Ok(flushed?))
 }
 
 fn perform(verb: &Verb, out: &mut Out<'_>) -> anyhow::Result<()> {
@@ -74,17 +80,14 @@ fn load(file: &Path) -> anyhow::Result<Application> {
     Ok(config::load(file)?)
 }
 
-/// Tells a person something beside the result. Standard error may be closed; then nobody is there to tell.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-fn report(error: &anyhow::Error) {
+/// Tells of an error, and gives the exit code.
+fn report(error: &anyhow::Error) -> u8 {
     if exit::is_closed_pipe(error) {
-        return;
+        return exit::OK;
     }
     let label = if logging::colours() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
     for line in format!("{error:#}").lines() {
         say(&format!("{label} {line}"));
     }
+    exit::code(error)
 }

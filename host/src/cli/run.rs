@@ -1,7 +1,9 @@
 //! `pelton run`: the host, and at its end a summary of what it did.
 
 use super::args::RunArgs;
-use super::{Out, host, load};
+use super::exit::Unfinished;
+use super::host::End;
+use super::{Out, host, load, logging};
 use crate::metrics::{Registry, names};
 use crate::model::{Clock, SystemClock};
 use std::collections::BTreeMap;
@@ -16,7 +18,14 @@ struct Summary {
     /// By code.
     dead_letters: BTreeMap<String, u64>,
     took: Duration,
+    /// Whether every input was worked off, where that is what it ran for.
+    idle: Option<bool>,
+    /// Lines that standard error did not take.
+    lines_lost: u64,
 }
+
+/// What is told of a run that was to go on until it is idle, and did not.
+const UNFINISHED: &str = "stopped before every input was worked off";
 
 pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let mut application = load(&args.file)?;
@@ -31,11 +40,16 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     registry.install();
     let clock = SystemClock::default();
     let result = host::run(application, args.until_idle);
-    let summary = Summary::of(&registry, clock.monotonic());
-    if result.is_ok() || summary.records_in > 0 {
-        summary.print(args.json, out)?;
+    let mut summary = Summary::of(&registry, clock.monotonic());
+    summary.idle = args.until_idle.then_some(result == Ok(End::Idle));
+    let printed = if result.is_ok() || summary.records_in > 0 { summary.print(args.json, out) } else { Ok(()) };
+    // why the host ended comes before why nobody could be told what it did
+    result?;
+    printed?;
+    match summary.idle {
+        Some(false) => Err(Unfinished(format!("{UNFINISHED}: the next run goes on there")).into()),
+        _ => Ok(()),
     }
-    Ok(result?)
 }
 
 impl Summary {
@@ -46,6 +60,8 @@ impl Summary {
             restored: registry.total(names::CHANGELOG_RECORDS_RESTORED),
             dead_letters: registry.by_label(names::DELIVERY_DEAD_LETTERS, names::CODE),
             took,
+            idle: None,
+            lines_lost: logging::lost(),
         }
     }
 
@@ -56,14 +72,18 @@ impl Summary {
 
     fn print(&self, json: bool, out: &mut Out<'_>) -> anyhow::Result<()> {
         if json {
-            let all = serde_json::json!({
+            let mut all = serde_json::json!({
                 "records_in": self.records_in,
                 "records_out": self.records_out,
                 "restored": self.restored,
                 "dead_letters": self.dead_letters,
                 "seconds": self.took.as_secs_f64(),
                 "records_per_second": self.rate(),
+                "log_lines_lost": self.lines_lost,
             });
+            if let Some(idle) = self.idle {
+                all["idle"] = idle.into();
+            }
             return Ok(writeln!(out.to, "{all}")?);
         }
         writeln!(out.to, "records in: {}", self.records_in)?;
@@ -74,11 +94,21 @@ impl Summary {
         if self.restored > 0 {
             writeln!(out.to, "restored from changelogs: {}", self.restored)?;
         }
-        let rate = match self.records_in {
+        if self.lines_lost > 0 {
+            writeln!(out.to, "log lines lost: {}", self.lines_lost)?;
+        }
+        writeln!(out.to, "{}", self.outcome())?;
+        match self.idle {
+            Some(false) => Ok(writeln!(out.to, "{UNFINISHED}")?),
+            _ => Ok(()),
+        }
+    }
+
+    fn outcome(&self) -> String {
+        match self.records_in {
             0 => "nothing new was processed".to_owned(),
             _ => format!("rate: {} records/s over {:.1} s", self.rate(), self.took.as_secs_f64()),
-        };
-        Ok(writeln!(out.to, "{rate}")?)
+        }
     }
 }
 
@@ -97,7 +127,7 @@ mod tests {
     fn the_summary() {
         let dead_letters = BTreeMap::from([("plugin".to_owned(), 2)]);
         let took = Duration::from_millis(1500);
-        let summary = Summary { records_in: 3000, records_out: 2998, restored: 0, dead_letters, took };
+        let summary = Summary { records_in: 3000, records_out: 2998, dead_letters, took, ..Summary::default() };
         check(
             &summary,
             false,
@@ -105,8 +135,27 @@ mod tests {
         );
         let nothing = Summary { took, ..Summary::default() };
         check(&nothing, false, "records in: 0\nrecords out: 0\nnothing new was processed\n");
-        let json =
-            r#"{"dead_letters":{},"records_in":0,"records_out":0,"records_per_second":0,"restored":0,"seconds":1.5}"#;
+        let json = r#"{"dead_letters":{},"log_lines_lost":0,"records_in":0,"records_out":0,"records_per_second":0,"restored":0,"seconds":1.5}"#;
         check(&nothing, true, &format!("{json}\n"));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_before_its_end_says_so() {
+        let stopped = Summary { idle: Some(false), lines_lost: 3, ..Summary::default() };
+        check(
+            &stopped,
+            false,
+            "records in: 0\nrecords out: 0\nlog lines lost: 3\nnothing new was processed\nstopped before every input was worked off\n",
+        );
+        let json = |idle| {
+            let mut text = Vec::new();
+            let summary = Summary { idle, ..Summary::default() };
+            summary.print(true, &mut Out { to: &mut text, terminal: false }).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&text).unwrap()["idle"].clone()
+        };
+        assert_eq!(
+            [json(Some(true)), json(Some(false)), json(None)],
+            [true.into(), false.into(), serde_json::Value::Null]
+        );
     }
 }

@@ -134,7 +134,7 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Path,
         fallback: Fallback::Value("state"),
         example: "\"state\"",
-        meaning: "Folder of the instance's identity, its stores and compiled plugins. One process at a time.",
+        meaning: "Folder of the instance's identity, its stores and compiled plugins. Of one application, and of one process at a time.",
         trade_off: "When it is lost, the stores are restored from their changelogs.",
     },
     Setting {

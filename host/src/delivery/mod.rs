@@ -6,6 +6,7 @@ pub mod filter;
 pub mod limit;
 pub mod lineage;
 pub mod mark;
+pub mod news;
 pub mod policy;
 pub mod reason;
 
@@ -15,5 +16,6 @@ pub use filter::{LetterFacts, LetterFilter};
 pub use limit::LetterGate;
 pub use lineage::Lineage;
 pub use mark::Mark;
+pub use news::{Example, LetterNews, News};
 pub use policy::{Cause, Decision, Verdict, counted_as, decide, jitter};
 pub use reason::Reason;

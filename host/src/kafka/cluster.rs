@@ -1,6 +1,6 @@
 //! What can be asked of the cluster as a whole: topics, their limits and ids, where partitions begin and end.
 
-use super::context::Context;
+use super::context::{Context, Told};
 use super::source::Consumer;
 use super::{CALL, faults, options, raw};
 use crate::config::Kafka as Settings;
@@ -28,19 +28,26 @@ pub(super) struct Cluster {
     /// Two clients, because librdkafka asks for ends under the client's isolation level.
     committed: Consumer,
     uncommitted: Consumer,
+    told: Told,
 }
 
 struct Unpark(Thread);
 
 impl Cluster {
     pub(super) fn new(settings: Settings, clock: Arc<dyn Clock>) -> Result<Cluster, Fault> {
-        let context = || Context::new(Arc::clone(&clock));
+        let told = Told::default();
+        let context = || Context::new(Arc::clone(&clock), told.clone());
         let failed = |error| faults::of(&error, "making a kafka client");
         let lookup = |isolation| options::lookup(&settings, isolation).create_with_context(context());
         let (committed, uncommitted) =
             (lookup("read_committed").map_err(failed)?, lookup("read_uncommitted").map_err(failed)?);
         let admin = options::admin(&settings).create_with_context(context()).map_err(failed)?;
-        Ok(Cluster { admin, committed, uncommitted, settings, clock })
+        Ok(Cluster { admin, committed, uncommitted, settings, clock, told })
+    }
+
+    /// Of one more client.
+    pub(super) fn context(&self) -> Context {
+        Context::new(Arc::clone(&self.clock), self.told.clone())
     }
 
     /// Says whether a broker answers.
@@ -171,6 +178,7 @@ impl Cluster {
     fn serve(&self) {
         for client in [&self.committed, &self.uncommitted] {
             while client.poll(Duration::ZERO).is_some() {}
+            client.context().caught_up();
         }
     }
 }

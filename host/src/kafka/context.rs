@@ -7,25 +7,33 @@ use rdkafka::ClientContext;
 use rdkafka::TopicPartitionList;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, ConsumerContext};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 use rdkafka::types::RDKafkaRespErr;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A line of the same kind is written once in this time; what comes between is counted.
 const QUIET: Duration = Duration::from_secs(10);
+/// What a client says is old where nobody has listened for so long: it may be over since.
+const OLD: Duration = Duration::from_secs(10);
 
 /// The context of every client. Consumers in a group have assignments too.
 pub(super) struct Context {
     clock: Arc<dyn Clock>,
     assignments: Option<Assignments>,
-    /// By kind: librdkafka tells of one failure by several kinds in turn.
-    lines: Mutex<HashMap<String, Lines>>,
+    told: Told,
+    /// When everything that had come was read. Members are read all the time.
+    caught_up: Mutex<Duration>,
+    /// The failed connection that was told of last.
+    failed: Mutex<String>,
 }
+
+/// What was written by any client of a cluster, by kind: an outage is one event, though each client tells of it.
+#[derive(Clone, Default)]
+pub(super) struct Told(Arc<Mutex<HashMap<String, Lines>>>);
 
 /// When a line of a kind was written last, and how many like it were held back since.
 struct Lines {
@@ -33,32 +41,63 @@ struct Lines {
     held: u64,
 }
 
+/// The kind of a connection that failed, as librdkafka calls it.
+const FAILED: &str = "FAIL";
+
 impl Context {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Context {
-        Context { clock, assignments: None, lines: Mutex::default() }
+    pub(super) fn new(clock: Arc<dyn Clock>, told: Told) -> Context {
+        let caught_up = Mutex::new(clock.monotonic());
+        Context { clock, assignments: None, told, caught_up, failed: Mutex::default() }
     }
 
-    pub(super) fn with_assignments(clock: Arc<dyn Clock>, assignments: Assignments) -> Context {
-        Context { assignments: Some(assignments), ..Context::new(clock) }
+    pub(super) fn with_assignments(self, assignments: Assignments) -> Context {
+        Context { assignments: Some(assignments), ..self }
     }
 
     pub(super) fn assignments(&self) -> Option<&Assignments> {
         self.assignments.as_ref()
     }
 
+    /// Whoever reads what the client says has come to its end.
+    pub(super) fn caught_up(&self) {
+        *lock(&self.caught_up) = self.clock.monotonic();
+    }
+
     /// Writes a line of librdkafka's: what it calls an error it mends by itself, so it is a warning here.
     pub(super) fn line(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
-        if (level as i32) > RDKafkaLogLevel::Warning as i32 {
-            tracing::debug!(target: "pelton::kafka", facility, "{text}");
-        } else if let Some(held) = self.due(facility) {
-            tracing::warn!(target: "pelton::kafka", facility, held, "{text}");
+        if facility == FAILED {
+            text.clone_into(&mut lock(&self.failed));
+        }
+        match self.due(level, facility) {
+            Some(held) => tracing::warn!(target: "pelton::kafka", facility, held, "{text}"),
+            None => tracing::debug!(target: "pelton::kafka", facility, "{text}"),
         }
     }
 
-    /// How many lines of this kind were held back, when it is time for one again.
-    fn due(&self, kind: &str) -> Option<u64> {
+    /// Writes an error of librdkafka's, where no line said the same before. That brokers are away is told by members alone: they hear
+    /// it when it happens, others perhaps long after.
+    pub(super) fn trouble(&self, code: Option<Code>, text: &str) {
+        let away = code.is_some_and(|code| faults::of_code(code, "").code == faults::AWAY);
+        // an end of a partition is an event here, and it comes often
+        let silent = code == Some(Code::PartitionEOF) || away && self.assignments.is_none();
+        if silent || lock(&self.failed).ends_with(text) {
+            tracing::debug!(target: "pelton::kafka", "{text}");
+        } else {
+            self.line(RDKafkaLogLevel::Warning, if away { FAILED } else { "ERROR" }, text);
+        }
+    }
+
+    /// How many lines of this kind were held back, when it is time for one.
+    fn due(&self, level: RDKafkaLogLevel, kind: &str) -> Option<u64> {
         let now = self.clock.monotonic();
-        let mut lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let old = self.assignments.is_none() && now > *lock(&self.caught_up) + OLD;
+        if old || level as i32 > RDKafkaLogLevel::Warning as i32 { None } else { self.told.due(kind, now) }
+    }
+}
+
+impl Told {
+    fn due(&self, kind: &str, now: Duration) -> Option<u64> {
+        let mut lines = lock(&self.0);
         match lines.get_mut(kind) {
             Some(last) if now < last.at + QUIET => {
                 last.held += 1;
@@ -76,16 +115,17 @@ impl Context {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
         self.line(level, facility, text);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        // The end of a partition is an event here, and it comes often.
-        if error.rdkafka_error_code() != Some(RDKafkaErrorCode::PartitionEOF) {
-            self.line(RDKafkaLogLevel::Warning, "ERROR", reason);
-        }
+        self.trouble(error.rdkafka_error_code(), reason);
     }
 
     fn stats_raw(&self, _: &[u8]) {}
@@ -109,4 +149,67 @@ impl ProducerContext for Context {
 
     /// Reports are taken from the queue directly; what comes here belongs to a producer that is being dropped.
     fn delivery(&self, _: &DeliveryResult<'_>, _: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SystemClock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[derive(Default)]
+    struct Hand(AtomicU64);
+
+    impl Clock for Hand {
+        fn monotonic(&self) -> Duration {
+            Duration::from_secs(self.0.load(Ordering::SeqCst))
+        }
+
+        fn wall_ms(&self) -> i64 {
+            SystemClock::default().wall_ms()
+        }
+    }
+
+    const WARNING: RDKafkaLogLevel = RDKafkaLogLevel::Warning;
+
+    #[test]
+    fn an_outage_is_one_line_whoever_tells_of_it() {
+        let clock = Arc::new(Hand::default());
+        let told = Told::default();
+        let [one, other] = [(); 2].map(|()| Context::new(clock.clone(), told.clone()));
+        assert_eq!(one.due(WARNING, FAILED), Some(0));
+        assert_eq!((one.due(WARNING, FAILED), other.due(WARNING, FAILED)), (None, None));
+        assert_eq!(other.due(WARNING, "GETPID"), Some(0), "another kind");
+        assert_eq!(other.due(RDKafkaLogLevel::Info, "TERM"), None);
+        clock.0.store(10, Ordering::SeqCst);
+        assert_eq!(other.due(WARNING, FAILED), Some(2));
+    }
+
+    #[test]
+    fn what_was_said_while_nobody_listened_is_no_warning() {
+        let clock = Arc::new(Hand::default());
+        let context = Context::new(clock.clone(), Told::default());
+        clock.0.store(60, Ordering::SeqCst);
+        assert_eq!(context.due(WARNING, FAILED), None);
+        context.caught_up();
+        assert_eq!(context.due(WARNING, FAILED), Some(0));
+    }
+
+    /// How many lines of errors were written or held back.
+    fn errors(context: &Context) -> usize {
+        lock(&context.told.0).contains_key("ERROR").into()
+    }
+
+    #[test]
+    fn an_error_is_no_second_line_for_a_connection_that_failed() {
+        let context = Context::new(Arc::new(Hand::default()), Told::default());
+        for code in [Code::AllBrokersDown, Code::BrokerTransportFailure, Code::PartitionEOF] {
+            context.trouble(Some(code), "2/2 brokers are down");
+        }
+        context.line(WARNING, FAILED, "[thrd:b/1]: b/1: SASL authentication error");
+        context.trouble(Some(Code::Authentication), "b/1: SASL authentication error");
+        assert_eq!(errors(&context), 0);
+        context.trouble(Some(Code::TopicAuthorizationFailed), "t: not allowed");
+        assert_eq!(errors(&context), 1);
+    }
 }

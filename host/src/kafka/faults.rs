@@ -4,6 +4,9 @@ use crate::model::Fault;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use std::fmt::Display;
 
+/// No broker is reached, or it does not answer.
+pub(super) const AWAY: &str = "broker-away";
+
 /// The fault of a failed call; `doing` says what was attempted on what.
 pub(super) fn of(error: &KafkaError, doing: impl Display) -> Fault {
     match error {
@@ -77,7 +80,7 @@ pub(super) fn of_code(code: Code, doing: impl Display) -> Fault {
         | Code::RequestTimedOut
         | Code::MessageTimedOut
         | Code::BrokerNotAvailable
-        | Code::SSL => Fault::transient("broker-away", message),
+        | Code::SSL => Fault::transient(AWAY, message),
         _ => Fault::transient("kafka-error", message),
     }
 }

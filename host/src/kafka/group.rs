@@ -1,6 +1,5 @@
 //! A group as workers see it: what it has committed, and the proof of membership that goes with offsets.
 
-use super::context::Context;
 use super::source::Consumer;
 use super::{CALL, Cluster, faults, options, raw};
 use crate::model::log::{Committed, Group, OffsetCommit};
@@ -60,7 +59,7 @@ impl KafkaGroup {
             return Ok(Arc::clone(observer));
         }
         let made: Consumer = options::observer(&self.cluster.settings, &self.name)
-            .create_with_context(Context::new(Arc::clone(&self.cluster.clock)))
+            .create_with_context(self.cluster.context())
             .map_err(|error| faults::of(&error, format!("observing group {}", self.name)))?;
         Ok(Arc::clone(observer.insert(Arc::new(made))))
     }
@@ -75,6 +74,7 @@ impl Group for KafkaGroup {
         let observer = self.observer()?;
         // Its logs and errors come to a queue that nobody else serves.
         while observer.poll(Duration::ZERO).is_some() {}
+        observer.context().caught_up();
         ask(&observer, &self.name, partitions)
     }
 
@@ -93,7 +93,7 @@ pub(super) fn last_committed(
     // The client asks for settled offsets only (KIP-447) where it reads committed records only.
     config.set("isolation.level", "read_uncommitted");
     let observer: Consumer = config
-        .create_with_context(Context::new(Arc::clone(&cluster.clock)))
+        .create_with_context(cluster.context())
         .map_err(|error| faults::of(&error, format!("observing group {group}")))?;
     ask(&observer, group, partitions)
 }

@@ -1,6 +1,5 @@
 //! One membership in a group: what the group gives becomes sources, what it takes is given back only after the listener has agreed.
 
-use super::context::Context;
 use super::group::KafkaGroup;
 use super::raw::Queue;
 use super::source::{Consumer, KafkaSource, Signals};
@@ -41,7 +40,7 @@ impl KafkaMember {
     ) -> Result<KafkaMember, Fault> {
         let doing = format!("joining group {}", spec.group);
         let partitions = cluster.partitions_of(&spec.topics)?;
-        let context = Context::with_assignments(Arc::clone(&cluster.clock), Assignments::new(listener));
+        let context = cluster.context().with_assignments(Assignments::new(listener));
         let consumer: Consumer = options::member(&cluster.settings, &spec, partitions)
             .create_with_context(context)
             .map_err(|error| faults::of(&error, &doing))?;

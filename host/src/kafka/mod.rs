@@ -19,7 +19,6 @@ use crate::model::log::{
 };
 use crate::model::{Clock, Fault, TopicPartition};
 use cluster::Cluster;
-use context::Context;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::{Offset, TopicPartitionList};
 use source::{Consumer, KafkaSource};
@@ -79,9 +78,8 @@ impl Log for Kafka {
 
     fn reader(&self, partition: &TopicPartition, offset: i64) -> Result<Box<dyn Source>, Fault> {
         let doing = |error| faults::of(&error, format!("reading {partition} at {offset}"));
-        let consumer: Consumer = options::reader(&self.cluster.settings)
-            .create_with_context(Context::new(Arc::clone(&self.cluster.clock)))
-            .map_err(doing)?;
+        let consumer: Consumer =
+            options::reader(&self.cluster.settings).create_with_context(self.cluster.context()).map_err(doing)?;
         let consumer = Arc::new(consumer);
         let queue = raw::Queue::of_partition(consumer.client(), &partition.topic, partition.partition)
             .ok_or_else(|| Fault::fatal("name-refused", format!("reading {partition}: not a topic's name")))?;

@@ -102,11 +102,15 @@ impl KafkaProducer {
         let (ledger, client) = (&mut self.ledger, &self.client);
         let context = client.producer.client().context();
         self.unserved = 0;
-        client.queue.serve(wait, &mut |event| match event {
+        let served = client.queue.serve(wait, &mut |event| match event {
             Event::Report(report) => ledger.settle(&report, |topic| client.name(topic)),
             Event::Log { level, facility, text } => context.line(level_of(level), facility, text),
-            Event::Error(text) => context.line(RDKafkaLogLevel::Warning, "ERROR", text),
-        })
+            Event::Error(code, text) => context.trouble(Some(code), text),
+        });
+        if !served {
+            context.caught_up();
+        }
+        served
     }
 
     /// Waits until everything sent is acknowledged, or something is refused: librdkafka sends nothing more in a transaction that can
@@ -348,9 +352,8 @@ impl Client {
     fn open(cluster: &Cluster, id: &str, delivery: Delivery, batch: Option<u64>) -> Result<Client, Fault> {
         let doing = format!("opening producer {id}");
         let config = options::producer(&cluster.settings, id, delivery, batch);
-        let context = Context::new(Arc::clone(&cluster.clock));
         let producer: BaseProducer<Context> =
-            config.create_with_context(context).map_err(|error| faults::of(&error, &doing))?;
+            config.create_with_context(cluster.context()).map_err(|error| faults::of(&error, &doing))?;
         if delivery == Delivery::ExactlyOnce {
             init(&producer).map_err(|error| faults::of(&error, &doing))?;
         }

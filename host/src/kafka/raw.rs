@@ -42,7 +42,7 @@ pub(super) struct Report {
 pub(super) enum Event<'a> {
     Report(Report),
     Log { level: i32, facility: &'a str, text: &'a str },
-    Error(&'a str),
+    Error(RDKafkaErrorCode, &'a str),
 }
 
 /// A topic resolved once. Must be dropped before its client.
@@ -124,7 +124,8 @@ impl Queue {
                 c::RD_KAFKA_EVENT_DR => reports(event, on),
                 c::RD_KAFKA_EVENT_LOG => log(event, on),
                 c::RD_KAFKA_EVENT_ERROR => {
-                    on(Event::Error(text(c::rd_kafka_event_error_string(event))));
+                    let code = RDKafkaErrorCode::from(c::rd_kafka_event_error(event));
+                    on(Event::Error(code, text(c::rd_kafka_event_error_string(event))));
                 }
                 _ => {}
             }

@@ -137,6 +137,7 @@ impl KafkaSource {
     fn serve_reader(&self) {
         if self.consumer.context().assignments().is_none() {
             while self.consumer.poll(Duration::ZERO).is_some() {}
+            self.consumer.context().caught_up();
         }
     }
 }

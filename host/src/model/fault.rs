@@ -60,11 +60,18 @@ impl Fault {
         self
     }
 
-    /// Says what was being done when this fault came up: `context: message`.
+    /// Says what was being done when this fault came up: `context: message`. What both begin with is said once.
     pub fn during(mut self, context: impl fmt::Display) -> Self {
-        self.message = format!("{context}: {}", self.message);
+        let context = context.to_string();
+        let subject = context.split_once(": ").map_or(&*context, |(subject, _)| subject);
+        self.message = format!("{context}: {}", without(&self.message, subject));
         self
     }
+}
+
+/// What stands behind `subject: `, or the whole text where it begins otherwise.
+pub fn without<'a>(text: &'a str, subject: &str) -> &'a str {
+    text.strip_prefix(subject).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text)
 }
 
 impl fmt::Display for Fault {
@@ -78,3 +85,17 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_named_once() {
+        let during = |context, message| Fault::fatal("code", message).during(context).message;
+        assert_eq!(during("task p/0: opening", "task p/0: it is full"), "task p/0: opening: it is full");
+        assert_eq!(during("processor p", "processor p: it is full"), "processor p: it is full");
+        assert_eq!(during("task p/1: opening", "task p/11: it is full"), "task p/1: opening: task p/11: it is full");
+        assert_eq!(during("task p/0", "it is full"), "task p/0: it is full");
+    }
+}

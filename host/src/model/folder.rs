@@ -1,6 +1,6 @@
 //! A folder that one process holds at a time. A lock dies with its process, so a kill leaves nothing to clean up.
 
-use std::fs::{File, OpenOptions, TryLockError, create_dir_all};
+use std::fs::{File, OpenOptions, TryLockError, create_dir_all, metadata};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub enum FolderError {
 impl FolderLock {
     /// Makes the folder where it is missing and takes it, leaving a note of who holds it.
     pub fn take(dir: &Path) -> Result<FolderLock, FolderError> {
-        create_dir_all(dir).map_err(FolderError::Io)?;
+        create_dir_all(dir).map_err(|error| in_the_way(dir).unwrap_or(error))?;
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(dir.join(LOCK_FILE)).map_err(FolderError::Io)?;
         match file.try_lock() {
@@ -35,6 +35,12 @@ impl FolderLock {
         write_holder(&mut file).map_err(FolderError::Io)?;
         Ok(FolderLock { _file: file })
     }
+}
+
+/// The file that stands where the folder, or one that it is in, should be. The system's own words leave open which.
+pub fn in_the_way(dir: &Path) -> Option<io::Error> {
+    let file = dir.ancestors().find(|path| metadata(path).is_ok_and(|found| !found.is_dir()))?;
+    Some(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a file, not a folder", file.display())))
 }
 
 impl From<io::Error> for FolderError {
@@ -70,6 +76,18 @@ mod tests {
         assert!(holder.starts_with(&format!("process {}: ", std::process::id())), "{holder}");
         drop(first);
         FolderLock::take(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for wanted in [file.clone(), file.join("a/b")] {
+            let Err(FolderError::Io(error)) = FolderLock::take(&wanted) else { panic!("{}", wanted.display()) };
+            assert_eq!(error.to_string(), format!("{} is a file, not a folder", file.display()));
+        }
+        assert!(in_the_way(&dir.path().join("missing/b")).is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::model::Fault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Why and whether the host is ending. The first reason counts.
 #[derive(Default)]
@@ -33,7 +34,7 @@ impl Ending {
     /// Ends the process at once: nothing in it can be trusted to let go of its partitions.
     pub fn exit_now(&self, fault: Fault) -> ! {
         tracing::error!(code = fault.code, "{fault}; exiting at once");
-        std::process::exit(1)
+        leave(1)
     }
 
     pub fn stop(&self) {
@@ -58,6 +59,20 @@ impl Ending {
         let take = |fault: &Mutex<Option<Fault>>| fault.lock().unwrap_or_else(PoisonError::into_inner).take();
         take(&self.reason).or_else(|| take(&self.stopped)).map_or(Ok(()), Err)
     }
+}
+
+/// How long a process may take to leave once it is told to.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// Ends the process with this code. What the libraries tidy up at the exit may wait for a thread that hangs: then it ends without.
+pub(super) fn leave(code: i32) -> ! {
+    let hard = || {
+        std::thread::sleep(LEAVING);
+        std::process::abort();
+    };
+    // where no thread can be had any more, the exit is all there is
+    let _ = std::thread::Builder::new().name("leaving".into()).spawn(hard);
+    std::process::exit(code)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Whether the host is alive and ready, and if not, why. One value for logs, tests and (later) the health page.
 
+use crate::model::fault::without;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -87,7 +88,8 @@ impl Snapshot {
 
 impl State {
     fn snapshot(&self) -> Snapshot {
-        let line = |(subject, reason): (&String, &String)| format!("{subject}: {reason}");
+        // a fault names its object too
+        let line = |(subject, reason): (&String, &String)| format!("{subject}: {}", without(reason, subject));
         let reasons: Vec<String> = self.stuck.iter().cloned().chain(self.reasons.iter().map(line)).collect();
         Snapshot { live: self.stuck.is_none(), ready: reasons.is_empty(), reasons }
     }
@@ -104,6 +106,8 @@ mod tests {
         health.impair("task p/3", "restoring");
         let unwell = health.snapshot();
         assert_eq!((unwell.live, unwell.ready, unwell.reasons), (true, false, vec!["task p/3: restoring".to_owned()]));
+        health.impair("task p/3", "task p/3: its store is damaged");
+        assert_eq!(health.snapshot().reasons, ["task p/3: its store is damaged"], "named once");
         health.clear("task p/3");
         assert!(health.snapshot().ready);
         health.stuck("worker 0 is silent".into());

@@ -9,6 +9,7 @@ mod instance;
 pub mod letters;
 mod limits;
 mod lineage;
+mod lines;
 mod matching;
 mod opener;
 mod plan;
@@ -20,9 +21,10 @@ mod worker;
 
 pub use ending::Ending;
 pub use health::{Health, Snapshot};
+pub use lines::Lines;
 pub use plan::{Plan, Plugins, Report};
 pub use restores::{RestoreProgress, Restores, ShowRestore};
-pub use supervisor::{RunOptions, run};
+pub use supervisor::{End, RunOptions, run};
 pub use walk::{Stretch, settled_ends, walk};
 
 use crate::config::{Application, LogKind};
@@ -30,6 +32,7 @@ use crate::kafka::Kafka;
 use crate::local::LocalLog;
 use crate::model::log::Log;
 use crate::model::{Clock, Fault, SystemClock};
+use instance::StateFolder;
 use std::sync::Arc;
 
 /// What every thread of a running host shares.
@@ -57,6 +60,7 @@ pub fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
 /// Everything that `run` refuses, found without running and without changing anything.
 pub fn check(application: &Application) -> Result<Report, Fault> {
     let plugins = Plugins::load(application, None)?;
+    StateFolder::check(&application.state_dir, &application.id)?;
     let log = open_log(application)?;
     Plan::check(application, &plugins, &*log)
 }

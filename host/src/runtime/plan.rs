@@ -134,6 +134,7 @@ impl<'a> Builder<'a> {
             dead_letter: processor.dead_letter.clone(),
             parking: processor.parking.clone(),
             letters: processor.dead_letter.limit.map(|limit| Mutex::new(LetterGate::new(limit))),
+            news: Mutex::default(),
             settings: processor.settings.to_string(),
             component,
             metrics: ProcessorMetrics::new(&processor.name),

@@ -1,5 +1,6 @@
 //! SIGTERM and SIGINT: the first stops the host, a second one ends the process at once. And the grace: how long a stop may take.
 
+use super::ending::leave;
 use super::{Ending, Shared};
 use crate::model::{Clock, Fault};
 use std::sync::Arc;
@@ -47,17 +48,17 @@ async fn serve(
         }
         if told {
             tracing::warn!("told to stop a second time: exiting at once");
-            std::process::exit(UNCLEAN);
+            leave(UNCLEAN);
         }
         told = true;
-        tracing::info!("told to stop");
         ending.stop();
+        tracing::info!("told to stop");
     }
 }
 
 fn overdue(grace: Duration) -> ! {
     tracing::error!(?grace, "stopping takes longer than shutdown_grace; what is not committed is left to the restart");
-    std::process::exit(UNCLEAN)
+    leave(UNCLEAN)
 }
 
 /// Ends the process when a stop takes longer than the application's grace.
@@ -74,11 +75,7 @@ impl Grace {
             while !done.load(Ordering::SeqCst) {
                 std::thread::park_timeout(Duration::from_millis(50));
                 if clock.monotonic() > end && !done.load(Ordering::SeqCst) {
-                    tracing::error!(
-                        ?grace,
-                        "stopping takes longer than shutdown_grace; what is not committed is left to the restart"
-                    );
-                    std::process::exit(UNCLEAN);
+                    overdue(grace);
                 }
             }
         };

@@ -29,6 +29,15 @@ pub struct RunOptions {
     pub show_restore: Option<ShowRestore>,
 }
 
+/// How a host ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was told to stop. What it had done is committed.
+    Told,
+    /// Every input was worked off.
+    Idle,
+}
+
 /// The supervisor's own pace.
 const PACE: Duration = Duration::from_millis(100);
 /// A gap in the supervisor's own turns that only a freeze of the process explains.
@@ -41,16 +50,16 @@ const GROUP_POLL: Duration = Duration::from_millis(100);
 /// Runs an application until it is told to stop, cannot go on, or (if asked) has nothing left to do.
 ///
 /// Start-up mistakes are returned before anything is changed; a cluster that is away is waited for, with health saying so.
-pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
+pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> {
     let clock = SystemClock::default();
     let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
     // first of all: a signal while plugins are compiled counts as well
     let _signals = Signals::listen(ending.clone(), application.shutdown_grace)?;
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
-    let folder = StateFolder::open(&application.state_dir, &clock)?;
+    let folder = StateFolder::open(&application.state_dir, &application.id, &clock)?;
     plugins.keep();
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
-        return Ok(());
+        return Ok(End::Told);
     };
     let instance = folder.instance;
     let restores = Restores::new(options.show_restore);
@@ -59,7 +68,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<(), Fault> {
     let mut host = Host::new(shared);
     match host.start(&plugins) {
         Ok(true) => host.supervise(options.until_idle),
-        Ok(false) => host.shut_down(),
+        Ok(false) => host.shut_down().map(|()| End::Told),
         Err(fault) => {
             // what was started already goes the same way as ever; the reason is the first one
             host.shared.ending.stop();
@@ -214,7 +223,8 @@ impl Host {
         Ok(())
     }
 
-    fn supervise(self, until_idle: bool) -> Result<(), Fault> {
+    fn supervise(self, until_idle: bool) -> Result<End, Fault> {
+        let mut end = End::Told;
         let mut idle = until_idle.then(IdleCheck::default);
         let mut looked = self.shared.clock.monotonic();
         while !self.shared.ending.is_stopping() {
@@ -227,16 +237,18 @@ impl Host {
             looked = now;
             self.shared.health.say_changes(now);
             self.shared.restores.show();
+            tell_letters(&self.assignments, now, false);
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
                 // nobody is left to go on
                 self.shared.ending.stop();
             }
             if idle.as_mut().is_some_and(|check| check.look(&self.shared, &self.assignments)) {
                 tracing::info!("every input is worked off");
+                end = End::Idle;
                 self.shared.ending.stop();
             }
         }
-        self.shut_down()
+        self.shut_down().map(|()| end)
     }
 
     /// A worker that has not turned for long makes the host unhealthy; nothing in the process can be trusted to finish, so it leaves
@@ -261,11 +273,12 @@ impl Host {
     /// within the grace.
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
-        let Host { shared, workers, worker_threads, groups, openers, helpers, .. } = self;
+        let Host { shared, workers, worker_threads, groups, assignments, openers, helpers, .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);
         workers.iter().for_each(Handle::stop);
         joined &= join_all(worker_threads);
+        tell_letters(&assignments, shared.clock.monotonic(), true);
         if let Some((openers, threads)) = openers {
             openers.stop(threads.len());
             joined &= join_all(threads);
@@ -275,6 +288,10 @@ impl Host {
         shared.ending.reason()?;
         if joined { Ok(()) } else { Err(Fault::fatal("thread-panicked", "a thread of the host panicked; see the log")) }
     }
+}
+
+fn tell_letters(assignments: &[Arc<Assignment>], now: Duration, last: bool) {
+    assignments.iter().for_each(|assignment| assignment.spec().tell_letters(now, last));
 }
 
 fn join_all(threads: Vec<JoinHandle<()>>) -> bool {

@@ -4,7 +4,7 @@ use super::marker::MOST_CRASHES;
 use super::work::Work;
 use super::{Outbox, Task};
 use crate::config::Oversize;
-use crate::delivery::{DeadLetter, Death, Source, Verdict, counted_as};
+use crate::delivery::{DeadLetter, Death, Example, Reason, Source, Verdict, counted_as};
 use crate::model::log::Origin;
 use crate::model::{Failure, Fault, Progress, RecordRef};
 use std::time::Duration;
@@ -72,7 +72,8 @@ impl Task {
             if out.check(to, &letter_ref(&letter), now).is_err() {
                 letter.timestamp = NO_TIMESTAMP;
             }
-            *self.tally.dead_letters.entry(code).or_default() += 1;
+            let known = self.tally.dead_letters.entry(code);
+            known.or_insert_with(|| (0, example(&letter))).0 += 1;
             out.send(to, None, letter_ref(&letter), origin)?;
         }
         Ok(())
@@ -122,6 +123,11 @@ impl Task {
 /// With how many calls a record has come to its end, of which nothing else is remembered.
 fn calls(verdict: Verdict) -> u32 {
     if verdict == Verdict::HostCrash { MOST_CRASHES } else { 1 }
+}
+
+/// Read back from the letter, which is seldom: once per code and commit.
+fn example(letter: &DeadLetter) -> Example {
+    Reason::read(letter_ref(letter).headers).map_or_else(Example::default, |reason| Example::of(&reason))
 }
 
 fn letter_ref(letter: &DeadLetter) -> RecordRef<'_> {

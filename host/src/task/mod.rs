@@ -29,7 +29,7 @@ pub use outbox::{OutTopic, Outbox};
 pub use spec::{InputSpec, Lease, ProcessorSpec, Routes};
 pub use step::Step;
 
-use crate::delivery::Attempts;
+use crate::delivery::{Attempts, Example};
 use crate::metrics::Traffic;
 use crate::model::log::{Committed, Group, Source};
 use crate::model::{Failure, Fault, TaskId, TopicPartition};
@@ -72,8 +72,8 @@ pub struct Task {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Tally {
     traffic: Traffic,
-    /// By code, as metrics know them.
-    dead_letters: BTreeMap<&'static str, u64>,
+    /// How many by code, as metrics know them, and the first of each.
+    dead_letters: BTreeMap<&'static str, (u64, Example)>,
     /// How many records and letters the processor's count of letters knows of.
     told: (u64, u64),
 }
@@ -279,7 +279,10 @@ impl Task {
     fn count(&mut self) {
         let Tally { traffic, dead_letters, .. } = std::mem::take(&mut self.tally);
         self.spec.metrics.committed(traffic);
-        dead_letters.into_iter().for_each(|(code, count)| self.spec.metrics.dead_letters(code, count));
+        for (code, (count, example)) in dead_letters {
+            self.spec.metrics.dead_letters(code, count);
+            self.spec.news.lock().unwrap_or_else(PoisonError::into_inner).add(code, count, example);
+        }
     }
 
     fn stores(&self) -> Option<MutexGuard<'_, Stores>> {

@@ -2,7 +2,7 @@
 
 use super::{OutTopic, park};
 use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
-use crate::delivery::{LetterGate, Plugin};
+use crate::delivery::{LetterGate, LetterNews, News, Plugin};
 use crate::metrics::ProcessorMetrics;
 use crate::model::log::Delivery;
 use crate::model::manifest::{Manifest, StoreSpec};
@@ -33,6 +33,8 @@ pub struct ProcessorSpec {
     pub parking: Parking,
     /// Counts dead letters where there is a limit; of all tasks in this process.
     pub letters: Option<Mutex<LetterGate>>,
+    /// What is to be told of committed dead letters.
+    pub news: Mutex<LetterNews>,
     /// The settings table as JSON.
     pub settings: String,
     pub component: Arc<Component>,
@@ -64,6 +66,15 @@ impl ProcessorSpec {
     pub fn take_back(&self, records: u64, letters: u64) {
         if let (Some(gate), true) = (&self.letters, records + letters > 0) {
             gate.lock().unwrap_or_else(PoisonError::into_inner).take_back(records, letters);
+        }
+    }
+
+    /// Tells of dead letters that were committed, where that is due at `now` of the monotonic clock, or `last`.
+    pub fn tell_letters(&self, now: Duration, last: bool) {
+        let due = self.news.lock().unwrap_or_else(PoisonError::into_inner).due(now, last);
+        for News { code, count, example } in due {
+            let (processor, topic, first) = (&*self.name, &*self.dead_letters, example.place);
+            tracing::warn!(processor, code, count, first, why = example.message, topic, "dead letters");
         }
     }
 

@@ -13,6 +13,7 @@ mod isolation;
 mod kills;
 mod lineage;
 mod ordering;
+mod output;
 mod parked;
 mod plugins;
 mod records;

@@ -1,7 +1,7 @@
 //! Mistakes that are told at start: one clear message, the documented exit code, nothing changed.
 
 use pelton_tests::app::{Draft, cli, plugin};
-use pelton_tests::host::Exit;
+use pelton_tests::host::{Exit, Launch};
 use pelton_tests::load::one_each;
 use pelton_tests::wait::{self, secs};
 use pelton_tests::{App, Log, Processor, kafka};
@@ -195,6 +195,48 @@ fn a_state_folder_that_cannot_be_written_is_refused() {
     let mut host = app.host(1).start();
     assert_eq!(host.wait(secs(30)), REFUSED, "{}", host.log());
     assert!(host.log().contains("state-1"), "{}", host.log());
+}
+
+/// Two applications in one folder share its default state folder, and one would take the other's stores for its own.
+#[test]
+fn a_state_folder_of_another_application_is_refused() {
+    let (app, other) =
+        (App::counting(Log::Embedded, "mine", 1).ready(), App::counting(Log::Embedded, "other", 1).ready());
+    app.produce("in", &one_each(4));
+    app.finish(1);
+    let mut host = Launch::new("other", other.dir().join("log.txt"))
+        .arg("run")
+        .arg(other.file())
+        .arg("--state-dir")
+        .arg(app.state_dir(1))
+        .start();
+    assert_eq!(host.wait(secs(30)), REFUSED, "{}", host.log());
+    for says in [&app.id, &other.id, "application.state_dir"] {
+        assert!(host.log().contains(says), "{says}: {}", host.log());
+    }
+    app.finish(1);
+}
+
+#[test]
+fn a_file_where_the_state_folder_should_be_is_named_with_the_setting() {
+    for (dir, file) in [("taken", "taken"), ("taken/state", "taken")] {
+        let app = App::counting(Log::Embedded, "taken", 1).set("state_dir", dir).ready();
+        fs::write(app.dir().join(file), "in the way").unwrap();
+        let path = app.file();
+        for verb in ["run", "check"] {
+            let (exit, log) = cli(&[verb, path.to_str().unwrap()], secs(30));
+            assert_eq!(exit, REFUSED, "{log}");
+            assert!(log.contains("/taken is a file, not a folder") && log.contains("application.state_dir"), "{log}");
+        }
+    }
+}
+
+#[test]
+fn a_filter_of_log_lines_that_is_none_is_refused() {
+    let app = App::counting(Log::Embedded, "filter", 1).ready();
+    let mut host = app.host(1).env("PELTON_LOG", "debgu").start();
+    assert_eq!(host.wait(secs(30)), Exit::Code(2), "{}", host.log());
+    assert!(host.log().contains("PELTON_LOG=`debgu`") && host.log().contains("TARGET=LEVEL"), "{}", host.log());
 }
 
 /// Retention has deleted what was not yet read: going on would skip records in silence.

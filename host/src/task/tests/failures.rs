@@ -1,8 +1,8 @@
 //! Records that fail in every way: each ends as one dead letter, its neighbours are done once and in order.
 
-use super::rig::{DEAD_BYTES, DEADLINE, OUT_BYTES, Rig, actor, fresh_actor, id};
+use super::rig::{DEAD_BYTES, DEADLINE, INPUTS, OUT_BYTES, Rig, actor, fresh_actor, id};
 use super::ticks::{Ticks, until_in_flight};
-use crate::delivery::jitter;
+use crate::delivery::{Example, jitter};
 use crate::model::Verdict;
 use crate::model::log::TopicInfo;
 use crate::task::{State, Step};
@@ -215,5 +215,23 @@ fn traffic_counts_each_record_once_however_often_it_was_tried() {
     let traffic = rig.task().tally.traffic;
     assert_eq!((traffic.records_in, traffic.bytes_in), (5, bytes as u64));
     assert_eq!((traffic.records_out, traffic.bytes_out), (3, "ka1kR32kb3".len() as u64));
-    assert_eq!(rig.task().tally.dead_letters, [("plugin", 1), ("trap", 1)].into());
+    let letters = rig.task().tally.dead_letters.iter().map(|(code, (count, _))| (*code, *count));
+    assert_eq!(letters.collect::<Vec<_>>(), [("plugin", 1), ("trap", 1)]);
+}
+
+#[test]
+fn only_letters_that_are_committed_are_news() {
+    let news = |rig: &mut Rig| {
+        let due = rig.task().spec.news.lock().unwrap().due(Duration::ZERO, true);
+        due.into_iter().map(|news| (news.code, news.count, news.example)).collect::<Vec<_>>()
+    };
+    let mut rig = Rig::new(&[("k", "a"), ("k", "No"), ("k", "No")]);
+    rig.work();
+    rig.task().rewind();
+    assert_eq!(news(&mut rig), []);
+    rig.wait_out();
+    assert_eq!(news(&mut rig), []);
+    rig.commit().unwrap();
+    let first = Example { place: format!("{}/0@1", INPUTS[0]), message: "why (bad)".into() };
+    assert_eq!(news(&mut rig), [("plugin", 2, first)]);
 }

@@ -89,6 +89,7 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
         dead_letter: DeadLetters::default(),
         parking: Parking::default(),
         letters: None,
+        news: Mutex::default(),
         settings: "{}".into(),
         component,
         metrics: ProcessorMetrics::new("proc"),
