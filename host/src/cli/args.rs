@@ -86,7 +86,7 @@ pub(super) struct RunArgs {
 pub(super) struct CheckArgs {
     /// The application file.
     pub file: PathBuf,
-    /// Print what was found as one JSON object.
+    /// Print what was found, or what is refused, as one JSON object.
     #[arg(long)]
     pub json: bool,
 }

@@ -10,7 +10,7 @@ use crate::runtime::{self, RunOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) use crate::runtime::Report;
+pub(super) use crate::runtime::{Refusals, Report};
 
 /// A component that was built.
 pub(super) struct Built {
@@ -22,13 +22,18 @@ pub(super) fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault>
     runtime::open_log(application)
 }
 
+/// The log for a verb that only reads.
+pub(super) fn look_at_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
+    runtime::look_at_log(application)
+}
+
 pub(super) fn run(application: Application, until_idle: bool) -> Result<(), Fault> {
     let bar = RestoreBar::default();
     let show = move |progress| bar.show(progress);
     runtime::run(application, RunOptions { until_idle, show_restore: Some(Box::new(show)) })
 }
 
-pub(super) fn check(application: &Application) -> Result<Report, Fault> {
+pub(super) fn check(application: &Application) -> Result<Report, Refusals> {
     runtime::check(application)
 }
 
@@ -44,7 +49,7 @@ pub(super) fn inspect(component: &Path) -> Result<Inspection, Fault> {
     })
 }
 
-/// Builds the crate in `dir` into `out`; `say` is told of each step.
+/// Builds the crate in `dir` into `out`; `say` is told of each step. What no host would load is not written.
 pub(super) fn build(
     dir: &Path,
     out: &Path,

@@ -2,6 +2,7 @@
 //! is here.
 
 use super::matching;
+use super::refusals::Refusals;
 use crate::changelog;
 use crate::config::Ordering;
 use crate::config::settings::{Application, Processor};
@@ -40,13 +41,13 @@ pub struct Plugins {
 
 impl Plugins {
     /// Loads every plugin. `cache`: the folder of compiled components, made when the first one is put there.
-    pub fn load(application: &Application, cache: Option<&Path>) -> Result<Plugins, Fault> {
+    pub fn load(application: &Application, cache: Option<&Path>) -> Result<Plugins, Refusals> {
         let engine = Engine::with_stack(cache, application.plugin_stack_bytes)?;
         let load = |processor: &Processor| {
             let component = engine.load(&processor.plugin).map_err(|fault| during(processor, fault))?;
             matching::check(processor, &component.manifest).map(|()| component)
         };
-        let components = application.processors.iter().map(load).collect::<Result<_, _>>()?;
+        let components = Refusals::collect(application.processors.iter().map(load))?;
         Ok(Plugins { engine, components })
     }
 
@@ -57,9 +58,8 @@ impl Plugins {
 }
 
 impl Plan {
-    /// Finds or makes every topic. Everything is looked at once before anything is made.
-    pub fn make(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
-        Builder::new(application, log, true).build(plugins)?;
+    /// Finds or makes every topic. Everything was looked at before anything is made: this is the plan of that look.
+    pub(super) fn make(&self, application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
         Builder::new(application, log, false).build(plugins).map(|(plan, _)| plan)
     }
 
@@ -68,14 +68,15 @@ impl Plan {
         Builder::new(application, log, true).build(plugins).map(|(plan, _)| plan)
     }
 
-    /// The same, changing nothing.
-    pub fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Report, Fault> {
+    /// The same, with what is told of it.
+    pub(super) fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<(Plan, Report), Fault> {
         let (plan, creates) = Builder::new(application, log, true).build(plugins)?;
         let name = |spec: &Arc<ProcessorSpec>| {
             let manifest = &spec.component.manifest;
             (spec.name.to_string(), manifest.name.clone(), manifest.version.clone())
         };
-        Ok(Report { processors: plan.processors.iter().map(name).collect(), creates })
+        let report = Report { processors: plan.processors.iter().map(name).collect(), creates };
+        Ok((plan, report))
     }
 }
 

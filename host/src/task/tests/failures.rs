@@ -217,3 +217,13 @@ fn traffic_counts_each_record_once_however_often_it_was_tried() {
     assert_eq!((traffic.records_out, traffic.bytes_out), (3, "ka1kR32kb3".len() as u64));
     assert_eq!(rig.task().tally.dead_letters, [("plugin", 1), ("trap", 1)].into());
 }
+
+/// A start is tried before the host runs, and may still fail later: no record is blamed.
+#[test]
+fn a_plugin_that_stops_starting_stands_still() {
+    let mut rig = Rig::set(&[("k", "a")], |spec| spec.limits.init_deadline = Duration::ZERO);
+    rig.work();
+    let State::Halted(fault) = rig.task().state().clone() else { panic!("not halted: {:?}", rig.task().state()) };
+    assert_eq!((fault.verdict, fault.code), (Verdict::Fatal, "plugin-init-failed"));
+    assert_eq!((rig.buried(), rig.committed()), (buried(&[]), None));
+}
