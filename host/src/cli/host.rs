@@ -60,6 +60,8 @@ pub(super) fn build(
     let options = pelton_build::Options { target_dir: None, lines, install };
     let fault = |error: pelton_build::BuildError| Fault::fatal("build-failed", error.to_string());
     let toolchain = pelton_build::find_toolchain(&options, say).map_err(fault)?;
-    let built = pelton_build::build(&toolchain, dir, out, &options).map_err(fault)?;
+    let made = pelton_build::make(&toolchain, dir, &options).map_err(fault)?;
+    Engine::new(None)?.load_bytes(&made.name, made.component.clone())?;
+    let built = made.write(out).map_err(fault)?;
     Ok(Built { path: built.path, bytes: built.bytes })
 }
