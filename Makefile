@@ -3,8 +3,7 @@
 # One target folder outside the clone, shared by the host, the tests and the tools, so that RocksDB, librdkafka and wasmtime are
 # compiled once. One profile (release) for everything, for the same reason.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pelton/target
-CARGO ?= cargo
-RELEASE := $(abspath $(CARGO_TARGET_DIR))/release
+export CARGO ?= cargo
 # Threads of the tests that share the broker; each test runs hosts of its own.
 TEST_THREADS ?= 3
 # A scenario, or a part of its name: make scenarios ONLY=b27. Or a benchmark: make bench ONLY=echo
@@ -28,8 +27,7 @@ build: binaries plugins
 
 binaries:
 	@scripts/setup build
-	$(CARGO) build --release --bin pelton
-	@mkdir -p bin && ln -sfn '$(RELEASE)/pelton' bin/pelton
+	scripts/build-host bin/pelton
 
 plugins: binaries
 	scripts/build-plugins
@@ -60,12 +58,9 @@ kafka-room: binaries
 guests: binaries
 	scripts/build-plugins --guests bin/test/plugins
 
-# The host with its failpoints compiled in. Same profile and folder, so only two crates are compiled again; a copy, because the
-# next ordinary build puts its own binary in the same place.
+# The host with its failpoints compiled in. Same profile and folder, so only two crates are compiled again.
 test-binary:
-	$(CARGO) build --release --bin pelton --features pelton/failpoints
-	@mkdir -p bin/test && cp -f '$(RELEASE)/pelton' bin/test/pelton.new && mv -f bin/test/pelton.new bin/test/pelton
-	$(CARGO) build --release --bin pelton
+	scripts/build-host bin/test/pelton --features pelton/failpoints
 
 # The tests start the broker themselves, on a free port; it ends with them, however they end.
 integration: build guests test-binary

@@ -13,12 +13,27 @@ mod kafka_support;
 
 use kafka_support::*;
 use pelton::kafka::Kafka;
-use pelton::model::log::{Delivery, Ends, FetchLimit, GroupProtocol, Log, OffsetCommit};
+use pelton::model::log::{Delivery, Ends, FetchLimit, GroupProtocol, Log, OffsetCommit, TopicSpec};
 use pelton::model::{Batch, Fault, SystemClock, TopicPartition, Verdict};
 use pelton::runtime::{Stretch, walk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+#[test]
+fn a_topic_that_was_made_can_be_used_at_once() {
+    let log = kafka();
+    for _ in 0..4 {
+        let name = unique("new");
+        // our own client remembers for a while that there is no such topic
+        assert_eq!(log.topic(&name).unwrap(), None);
+        let spec = TopicSpec { name: name.clone(), partitions: 8, replication: None, properties: Vec::new() };
+        log.create_topic(&spec).unwrap();
+        assert_eq!(log.topic(&name).unwrap().map(|info| info.partitions), Some(8));
+        let nothing = Ends { start: 0, stable: 0, end: 0 };
+        (0..8).for_each(|p| assert_eq!(log.ends(&TopicPartition::new(&*name, p)).unwrap(), nothing));
+    }
+}
 
 #[test]
 fn a_commit_is_outputs_changelog_and_offsets_at_once_and_the_next_producer_fences() {
@@ -323,19 +338,13 @@ fn topics_are_described_and_created_once() {
     assert!(limits.compact && limits.delete);
     assert_eq!(limits.timestamp_after_ms, 3_600_000);
     assert_eq!(limits.timestamp_before_ms, i64::MAX);
-    log.create_topic(&pelton::model::log::TopicSpec {
-        name: name.clone(),
-        partitions: 9,
-        replication: None,
-        properties: vec![],
-    })
-    .unwrap();
+    log.create_topic(&TopicSpec { name: name.clone(), partitions: 9, replication: None, properties: vec![] }).unwrap();
     assert_eq!(log.topic(&name).unwrap().unwrap(), info);
     assert_eq!(info.id.len(), 22, "{}", info.id);
     assert!(log.topics().unwrap().contains(&info));
     let missing = producer(&log, &unique("id")).topic(&unique("nothing")).unwrap_err();
     assert_eq!((missing.verdict, missing.code), (Verdict::Fatal, "topic-missing"));
-    let bad = log.create_topic(&pelton::model::log::TopicSpec {
+    let bad = log.create_topic(&TopicSpec {
         name: unique("bad"),
         partitions: 1,
         replication: None,

@@ -93,7 +93,7 @@ pub(super) struct CheckArgs {
     /// Check a start that lets this store begin empty, as `run --new-store` does.
     #[arg(long, value_name = "PROCESSOR/STORE", value_delimiter = ',')]
     pub new_store: Vec<String>,
-    /// Print what was found as one JSON object.
+    /// Print what was found, or what is refused, as one JSON object.
     #[arg(long)]
     pub json: bool,
 }

@@ -1,5 +1,6 @@
 //! Exit codes: what a script or a service manager may decide by. `docs/exit-codes.md` is their page.
 
+use super::host::Refusals;
 use crate::config::ConfigErrors;
 use crate::model::{Fault, Verdict};
 use std::fmt;
@@ -73,6 +74,9 @@ pub(super) fn code(error: &anyhow::Error) -> u8 {
     if let Some(fault) = error.downcast_ref::<Fault>() {
         return of_fault(fault);
     }
+    if let Some(refusals) = error.downcast_ref::<Refusals>() {
+        return refusals.faults().first().map_or(REFUSED, of_fault);
+    }
     if error.is::<ConfigErrors>() {
         return REFUSED;
     }
@@ -117,6 +121,8 @@ mod tests {
         assert_eq!(code(&Fault::fenced("producer-fenced", "x").into()), IDENTITY);
         assert_eq!(code(&Fault::transient("broker-away", "x").into()), FAILED);
         assert_eq!(code(&Fault::fenced("replay-superseded", "x").into()), IDENTITY);
+        assert_eq!(code(&Refusals::from(Fault::fatal("plugin-missing", "x")).into()), REFUSED);
+        assert_eq!(code(&Refusals::from(Fault::transient("broker-away", "x")).into()), FAILED);
         assert_eq!(code(&Usage("x".into()).into()), USAGE);
         assert_eq!(code(&Partly("x".into()).into()), PARTLY);
         assert_eq!(code(&Unfinished("x".into()).into()), UNFINISHED);

@@ -10,7 +10,7 @@ use crate::runtime::{self, RunOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) use crate::runtime::{End, Lines, Report};
+pub(super) use crate::runtime::{End, Lines, Refusals, Report};
 
 /// A component that was built.
 pub(super) struct Built {
@@ -22,13 +22,18 @@ pub(super) fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault>
     runtime::open_log(application)
 }
 
+/// The log for a verb that only reads.
+pub(super) fn look_at_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
+    runtime::look_at_log(application)
+}
+
 pub(super) fn run(application: Application, until_idle: bool) -> Result<End, Fault> {
     let bar = RestoreBar::default();
     let show = move |progress| bar.show(progress);
     runtime::run(application, RunOptions { until_idle, show_restore: Some(Box::new(show)) })
 }
 
-pub(super) fn check(application: &Application) -> Result<Report, Fault> {
+pub(super) fn check(application: &Application) -> Result<Report, Refusals> {
     runtime::check(application)
 }
 
@@ -44,7 +49,7 @@ pub(super) fn inspect(component: &Path) -> Result<Inspection, Fault> {
     })
 }
 
-/// Builds the crate in `dir` into `out`; `say` is told of each step.
+/// Builds the crate in `dir` into `out`; `say` is told of each step. What no host would load is not written.
 pub(super) fn build(
     dir: &Path,
     out: &Path,
@@ -55,6 +60,8 @@ pub(super) fn build(
     let options = pelton_build::Options { target_dir: None, lines, install };
     let fault = |error: pelton_build::BuildError| Fault::fatal("build-failed", error.to_string());
     let toolchain = pelton_build::find_toolchain(&options, say).map_err(fault)?;
-    let built = pelton_build::build(&toolchain, dir, out, &options).map_err(fault)?;
+    let made = pelton_build::make(&toolchain, dir, &options).map_err(fault)?;
+    Engine::new(None)?.load_bytes(&made.name, made.component.clone())?;
+    let built = made.write(out).map_err(fault)?;
     Ok(Built { path: built.path, bytes: built.bytes })
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 pub(super) fn topics(args: &TopicsArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let application = load(&args.file)?;
-    let log = host::open_log(&application)?;
+    let log = host::look_at_log(&application)?;
     list(&application, &*log, args.json, out)
 }
 

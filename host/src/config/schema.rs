@@ -374,7 +374,7 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Free,
         fallback: Fallback::Without("an empty table"),
         example: "{ minimum_cds = 1 }",
-        meaning: "Handed to the plugin's `init` as JSON. What may stand here is the plugin's business.",
+        meaning: "Handed to the plugin's `init` as JSON; `pelton check` and the start of a host try it once. What may stand here is the plugin's business.",
         trade_off: "",
     },
     Setting {

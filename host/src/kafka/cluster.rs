@@ -5,7 +5,7 @@ use super::source::Consumer;
 use super::{CALL, faults, options, raw};
 use crate::config::Kafka as Settings;
 use crate::model::log::{Ends, OffsetCommit, TopicInfo, TopicLimits, TopicSpec};
-use crate::model::{Clock, Fault, TopicPartition};
+use crate::model::{Clock, Fault, TopicPartition, Verdict};
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
@@ -18,6 +18,8 @@ use std::task::{Context as Task, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
+/// Between two looks at a topic that was just made.
+const SETTLE: Duration = Duration::from_millis(50);
 /// Topic settings whose value means "no bound".
 const UNBOUNDED: i64 = i64::MAX;
 
@@ -86,8 +88,29 @@ impl Cluster {
         let answers = block_on(self.admin.create_topics([&topic], &options)).map_err(|e| faults::of(&e, &doing))?;
         match answers.into_iter().next() {
             Some(Err((_, code))) if code != Code::TopicAlreadyExists => Err(refused_topic(code, &doing)),
-            _ => Ok(()),
+            _ => self.settle(&spec.name),
         }
+    }
+
+    /// Waits until a topic that was made can be used: what brokers know, and what our clients have remembered of its absence, lags
+    /// behind.
+    fn settle(&self, name: &str) -> Result<(), Fault> {
+        let end = self.clock.monotonic() + CALL;
+        loop {
+            match self.has_leaders(name) {
+                Ok(true) => return Ok(()),
+                Err(fault) if !lags(&fault) => return Err(fault),
+                _ if self.clock.monotonic() > end => return Err(unsettled(name)),
+                _ => std::thread::park_timeout(SETTLE),
+            }
+        }
+    }
+
+    /// Whether every partition of a topic answers both clients.
+    fn has_leaders(&self, name: &str) -> Result<bool, Fault> {
+        let Some(info) = self.topic(name)? else { return Ok(false) };
+        (0..info.partitions).try_for_each(|p| self.ends(&TopicPartition::new(name, p)).map(drop))?;
+        Ok(info.partitions > 0)
     }
 
     pub(super) fn delete_records(&self, partition: &TopicPartition, before: i64) -> Result<(), Fault> {
@@ -199,6 +222,14 @@ fn block_on<T>(future: impl Future<Output = Result<T, KafkaError>>) -> Result<T,
             Poll::Pending => std::thread::park(),
         }
     }
+}
+
+fn lags(fault: &Fault) -> bool {
+    fault.verdict == Verdict::Transient || ["topic-missing", "partition-missing"].contains(&fault.code)
+}
+
+fn unsettled(name: &str) -> Fault {
+    Fault::transient("topic-not-yet-there", format!("topic {name}: created, but not yet to be seen")).hint("try again")
 }
 
 fn undeleted(error: &KafkaError, doing: &str) -> Fault {

@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+/// The database within the log's folder.
+pub(super) const DATABASE: &str = "db";
+
 pub(super) struct Inner {
     pub(super) storage: Storage,
     pub(super) clock: Arc<dyn Clock>,
@@ -56,7 +59,7 @@ impl Inner {
 
     fn load(dir: &Path, clock: Arc<dyn Clock>) -> Result<Inner, Fault> {
         let folder = FolderLock::take(dir).map_err(|error| refused(dir, error))?;
-        let storage = Storage::open(&dir.join("db"))?;
+        let storage = Storage::open(&dir.join(DATABASE))?;
         let topics = storage.topics()?.into_iter().map(|topic| (topic.name.to_string(), Arc::new(topic))).collect();
         let state = State { topics, next_number: storage.next_number()?, ..State::default() };
         Ok(Inner {

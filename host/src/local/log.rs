@@ -2,7 +2,7 @@
 
 use super::clean;
 use super::group::{LocalGroup, LocalMember};
-use super::inner::{Inner, lock};
+use super::inner::{DATABASE, Inner, lock};
 use super::producer::LocalProducer;
 use super::source::LocalSource;
 use crate::model::log::{
@@ -25,6 +25,14 @@ impl LocalLog {
     /// `log-corrupt`.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<LocalLog, Fault> {
         Ok(LocalLog { inner: Inner::open(dir, clock)? })
+    }
+
+    /// Whether there is nothing in `dir` yet, so that [`LocalLog::open`] would make a log.
+    pub fn is_absent(dir: &Path) -> bool {
+        match std::fs::metadata(dir) {
+            Ok(found) => found.is_dir() && !dir.join(DATABASE).exists(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
     }
 
     /// Deletes a topic, its records and the offsets committed for it. Its readers and producers get `topic-missing`.

@@ -4,6 +4,7 @@
 //! one atomic write, on disk before it returns. Records lie in chunks of columns, so that producing and fetching move columns.
 //! Topics keep everything, unless `cleanup.policy` contains `compact`: then superseded records go, a little at each commit.
 
+mod absent;
 mod chunk;
 mod clean;
 mod columns;
@@ -21,5 +22,6 @@ mod topic;
 #[cfg(test)]
 mod tests;
 
+pub use absent::AbsentLog;
 pub use log::LocalLog;
 pub use partitioner::partition_for_key;

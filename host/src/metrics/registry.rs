@@ -36,6 +36,12 @@ impl Registry {
         installed
     }
 
+    /// Makes this the recorder of what `act` does on this thread.
+    #[cfg(test)]
+    pub(crate) fn during(&self, act: impl FnOnce()) {
+        metrics::with_local_recorder(self, act);
+    }
+
     /// A counter summed over all its labels.
     pub fn total(&self, metric: Metric) -> u64 {
         let numbers = self.numbers();
@@ -45,10 +51,18 @@ impl Registry {
 
     /// A counter's numbers by one of its labels, added up over the others.
     pub fn by_label(&self, metric: Metric, label: &str) -> BTreeMap<String, u64> {
+        self.sums(metric, |key| labelled(key, label).to_owned())
+    }
+
+    /// A counter's numbers by two of its labels.
+    pub fn by_labels(&self, metric: Metric, (outer, inner): (&str, &str)) -> BTreeMap<(String, String), u64> {
+        self.sums(metric, |key| (labelled(key, outer).to_owned(), labelled(key, inner).to_owned()))
+    }
+
+    fn sums<K: Ord>(&self, metric: Metric, by: impl Fn(&Key) -> K) -> BTreeMap<K, u64> {
         let mut sums = BTreeMap::new();
         for (key, number) in self.numbers().counters.iter().filter(|(key, _)| key.name() == metric.name) {
-            let value = key.labels().find(|l| l.key() == label).map_or("", |l| l.value());
-            *sums.entry(value.to_owned()).or_default() += number.load(Ordering::Relaxed);
+            *sums.entry(by(key)).or_default() += number.load(Ordering::Relaxed);
         }
         sums
     }
@@ -96,6 +110,10 @@ impl HistogramFn for Sum {
     }
 }
 
+fn labelled<'a>(key: &'a Key, label: &str) -> &'a str {
+    key.labels().find(|l| l.key() == label).map_or("", |l| l.value())
+}
+
 fn describe(recorder: &dyn Recorder, metric: &Metric) {
     let (name, help) = (KeyName::from(metric.name), SharedString::from(metric.help));
     match metric.kind {
@@ -127,6 +145,8 @@ mod tests {
         assert_eq!((registry.total(names::TASK_RECORDS_IN), registry.total(names::TASK_RECORDS_OUT)), (16, 3));
         assert_eq!(registry.by_label(names::TASK_RECORDS_IN, names::PROCESSOR)["a"], 6);
         assert_eq!(registry.by_label(names::DELIVERY_DEAD_LETTERS, names::CODE)["plugin"], 3);
+        let letters = registry.by_labels(names::DELIVERY_DEAD_LETTERS, (names::PROCESSOR, names::CODE));
+        assert_eq!(letters.into_values().collect::<Vec<_>>(), [2, 1, 1], "a plugin, b plugin, b trap");
         assert_eq!(registry.seconds(names::COMMIT_SECONDS), (1, 1.5));
     }
 }

@@ -14,7 +14,7 @@ pub trait Log: Send + Sync {
 
     fn topics(&self) -> Result<Vec<TopicInfo>, Fault>;
 
-    /// Creates a topic. One that exists already is left as it is.
+    /// Creates a topic, and waits until it can be used. One that exists already is left as it is.
     fn create_topic(&self, spec: &TopicSpec) -> Result<(), Fault>;
 
     /// Where a partition begins and ends now.

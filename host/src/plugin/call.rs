@@ -1,14 +1,10 @@
 //! One call of a guest, driven by whoever polls it: it runs until the guest ends or an epoch tick makes it yield.
 
-use super::export::Running;
-use super::fault::{CallFault, short};
+use super::fault::CallFault;
 use super::guest::{Slot, Spec};
-use super::host::{Data, Quota};
 use super::log::{Gate, Level};
-use super::pace::Pace;
+use super::start::{self, Spent};
 use super::validate::{self, Bounds};
-use super::wasi::{Seed, Wasi};
-use crate::model::manifest::Context;
 use crate::model::{Batch, Progress};
 use std::future::Future;
 use std::pin::Pin;
@@ -33,8 +29,7 @@ type CallFuture = Pin<Box<dyn Future<Output = Result<Progress, CallFault>> + Sen
 /// How much of its deadline the part that runs now has used.
 struct Stage {
     applying: bool,
-    used: Duration,
-    last: Duration,
+    spent: Spent,
 }
 
 /// How a call ended. The batch always comes back.
@@ -49,13 +44,7 @@ impl Call {
         let batch = Arc::new(batch);
         let applying = Arc::new(AtomicBool::new(false));
         let future = Box::pin(run(spec.clone(), slot, batch.clone(), applying.clone()));
-        Call {
-            future: Some(future),
-            spec,
-            batch,
-            applying,
-            stage: Stage { applying: false, used: Duration::ZERO, last: now },
-        }
+        Call { future: Some(future), spec, batch, applying, stage: Stage { applying: false, spent: Spent::new(now) } }
     }
 
     /// Runs the guest until it ends, or until the next tick. `now` is the monotonic time. Past its deadline the call is given up.
@@ -89,19 +78,16 @@ impl Call {
     fn is_late(&mut self, now: Duration) -> bool {
         let (stage, limits) = (&mut self.stage, &self.spec.limits);
         if self.applying.load(Relaxed) && !stage.applying {
-            *stage = Stage { applying: true, used: Duration::ZERO, last: stage.last };
+            *stage = Stage { applying: true, spent: stage.spent.again() };
         }
-        let deadline = if stage.applying { limits.record_deadline } else { limits.init_deadline };
-        stage.used += now.saturating_sub(stage.last).min(deadline / 2);
-        stage.last = now;
-        stage.used >= deadline
+        stage.spent.is_over(now, if stage.applying { limits.record_deadline } else { limits.init_deadline })
     }
 
     fn late(&self) -> CallFault {
         if self.stage.applying {
             return CallFault::Deadline;
         }
-        CallFault::Init(format!("init took longer than {:?}", self.spec.limits.init_deadline))
+        start::late(&self.spec.limits).into()
     }
 
     /// Drops the future first: the batch is then this call's alone, and moves out without a copy.
@@ -118,7 +104,7 @@ impl Call {
 async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<AtomicBool>) -> Result<Progress, CallFault> {
     let mut running = match slot.take() {
         Some(running) => running,
-        None => start(&spec).await?,
+        None => start::start(&spec).await?,
     };
     applying.store(true, Relaxed);
     // The kept instance's deadline lies in the past; without this it would yield at its first step.
@@ -130,41 +116,6 @@ async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<Atomi
         slot.keep(running);
     }
     Ok(progress)
-}
-
-/// A fresh instance that has accepted its context.
-async fn start(spec: &Spec) -> Result<Running, CallFault> {
-    let linked = &spec.component.linked;
-    let mut store = linked.store(data(spec));
-    store.set_epoch_deadline(1);
-    store.epoch_deadline_async_yield_and_update(1);
-    let instance = linked.instantiate(&mut store).await.map_err(|error| not_started(&error, store.data_mut()))?;
-    let mut running = linked.bind(store, &instance).map_err(|error| CallFault::Init(format!("{error:#}")))?;
-    match running.init(&spec.context).await {
-        Ok(Ok(())) => {
-            running.at_start = running.store.data().meter.memory();
-            Ok(running)
-        }
-        Ok(Err(refusal)) => Err(CallFault::Init(short(refusal))),
-        Err(error) => Err(not_started(&error, running.store.data_mut())),
-    }
-}
-
-fn data(spec: &Spec) -> Data {
-    let Context { application, processor, partition, stores, .. } = &spec.context;
-    let (limits, stack_bytes) = (&spec.limits, spec.component.linked.given().stack_bytes);
-    let quota = Quota { memory: limits.memory, output_bytes: limits.output_bytes, stack_bytes };
-    let mut data = Data::new(quota, Pace::Polled(spec.pulse.clone()));
-    data.wasi = Wasi::new(Seed::new(application, processor, *partition));
-    data.with_log(spec.gate.clone()).with_state(spec.state.clone(), stores.len())
-}
-
-/// What happens before the batch goes in says nothing about its records.
-fn not_started(error: &wasmtime::Error, data: &mut Data) -> CallFault {
-    match CallFault::of(error, data) {
-        CallFault::Host(fault) => CallFault::Host(fault),
-        fault => CallFault::Init(fault.to_string()),
-    }
 }
 
 /// Says in the task's log what the guest did, as one of its own lines: at most so many a second, and marked when it is said again.

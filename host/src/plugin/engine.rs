@@ -46,6 +46,14 @@ struct Image {
     digest: String,
 }
 
+impl Image {
+    fn of(bytes: Vec<u8>) -> Result<Image, Fault> {
+        sniff(&bytes)?;
+        let digest = hex::encode(Sha256::digest(&bytes));
+        Ok(Image { bytes, digest })
+    }
+}
+
 impl Engine {
     /// An engine that keeps compiled components in the folder `cache`, which only it may write. Guests have [`GUEST_STACK`].
     ///
@@ -84,9 +92,16 @@ impl Engine {
     /// Every fault is Fatal: `plugin-missing`, `plugin-unreadable`, `plugin-not-wasm`, `plugin-core-module`, `plugin-other-world`,
     /// `plugin-other-interface`, `plugin-unlinkable`, `plugin-manifest-invalid`.
     pub fn load(&self, path: &Path) -> Result<Arc<Component>, Fault> {
-        self.load_image(&read(path)?)
+        self.load_bytes(&path.display().to_string(), read(path)?)
+    }
+
+    /// [`Engine::load`] of a component that is in no file; faults call it `name`.
+    pub fn load_bytes(&self, name: &str, bytes: Vec<u8>) -> Result<Arc<Component>, Fault> {
+        let image = Image::of(bytes);
+        image
+            .and_then(|image| self.load_image(&image))
             .map(Arc::new)
-            .map_err(|fault| fault.during(format_args!("plugin {}", path.display())))
+            .map_err(|fault| fault.during(format_args!("plugin {name}")))
     }
 
     fn load_image(&self, image: &Image) -> Result<Component, Fault> {
@@ -166,11 +181,8 @@ fn link(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Data>> {
     Ok(linker)
 }
 
-fn read(path: &Path) -> Result<Image, Fault> {
-    let bytes = std::fs::read(path).map_err(|e| unreadable(path, &e))?;
-    sniff(&bytes).map_err(|fault| fault.during(format_args!("plugin {}", path.display())))?;
-    let digest = hex::encode(Sha256::digest(&bytes));
-    Ok(Image { bytes, digest })
+fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+    std::fs::read(path).map_err(|e| unreadable(path, &e))
 }
 
 /// Tells components from the other things that people put there, by their first bytes (component model, "Binary.md", preamble).

@@ -6,6 +6,7 @@ use super::export::Running;
 use super::host::SharedState;
 use super::log::{Gate, GuestLog};
 use super::pace::Pulse;
+use super::start::Start;
 use crate::config::Limits;
 use crate::model::Batch;
 use crate::model::manifest::Context;
@@ -61,6 +62,12 @@ impl Guest {
     /// [`Guest::call`] for records that were run before; the guest's log lines say so.
     pub fn rerun(&mut self, batch: Batch, now: Duration) -> Call {
         self.begin(batch, now, true)
+    }
+
+    /// Makes an instance and initialises it, without a batch and for nobody: whether the guest starts at all.
+    pub fn start(&self, now: Duration) -> Start {
+        self.spec.gate.settle();
+        Start::new(self.spec.clone(), now)
     }
 
     /// Drops the kept instance, and that of a call in flight once it ends: after an abort its globals may know of effects that

@@ -14,6 +14,7 @@ mod host;
 mod limits;
 mod log;
 mod pace;
+mod start;
 #[cfg(test)]
 pub(crate) mod tests;
 mod validate;
@@ -27,3 +28,4 @@ pub use fault::CallFault;
 pub use guest::Guest;
 pub use limits::Limit;
 pub use log::{GuestLine, GuestLog, Level, Traced};
+pub use start::{Start, Unstarted};

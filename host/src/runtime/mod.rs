@@ -13,9 +13,12 @@ mod lines;
 mod matching;
 mod opener;
 mod plan;
+mod refusals;
+mod rehearsal;
 mod restores;
 mod signals;
 mod supervisor;
+mod ticker;
 mod walk;
 mod worker;
 
@@ -23,13 +26,14 @@ pub use ending::Ending;
 pub use health::{Health, Snapshot};
 pub use lines::Lines;
 pub use plan::{Plan, Plugins, Report};
+pub use refusals::Refusals;
 pub use restores::{RestoreProgress, Restores, ShowRestore};
 pub use supervisor::{End, RunOptions, run};
 pub use walk::{Stretch, settled_ends, walk};
 
 use crate::config::{Application, LogKind};
 use crate::kafka::Kafka;
-use crate::local::LocalLog;
+use crate::local::{AbsentLog, LocalLog};
 use crate::model::log::Log;
 use crate::model::{Clock, Fault, SystemClock};
 use instance::StateFolder;
@@ -57,10 +61,20 @@ pub fn open_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
     })
 }
 
+/// [`open_log`] for those who only look: an embedded log that is not there yet is not made.
+pub fn look_at_log(application: &Application) -> Result<Arc<dyn Log>, Fault> {
+    match &application.log {
+        LogKind::Local { dir } if LocalLog::is_absent(dir) => Ok(Arc::new(AbsentLog)),
+        _ => open_log(application),
+    }
+}
+
 /// Everything that `run` refuses, found without running and without changing anything.
-pub fn check(application: &Application) -> Result<Report, Fault> {
+pub fn check(application: &Application) -> Result<Report, Refusals> {
     let plugins = Plugins::load(application, None)?;
     StateFolder::check(&application.state_dir, &application.id)?;
-    let log = open_log(application)?;
-    Plan::check(application, &plugins, &*log)
+    let log = look_at_log(application)?;
+    let (plan, report) = Plan::check(application, &plugins, &*log)?;
+    rehearsal::rehearse(&plan, &|| false)?;
+    Ok(report)
 }

@@ -1,6 +1,7 @@
 //! From an application file to processors that can run: plugins loaded, names matched, topics found or made. Every start-up refusal
 //! is here.
 
+use super::refusals::Refusals;
 use super::{lineage, matching};
 use crate::changelog;
 use crate::config::Ordering;
@@ -41,13 +42,13 @@ pub struct Plugins {
 
 impl Plugins {
     /// Loads every plugin. `cache`: the folder of compiled components, made when the first one is put there.
-    pub fn load(application: &Application, cache: Option<&Path>) -> Result<Plugins, Fault> {
+    pub fn load(application: &Application, cache: Option<&Path>) -> Result<Plugins, Refusals> {
         let engine = Engine::with_stack(cache, application.plugin_stack_bytes)?;
         let load = |processor: &Processor| {
             let component = engine.load(&processor.plugin).map_err(|fault| during(processor, fault))?;
             matching::check(processor, &component.manifest).map(|()| component)
         };
-        let components = application.processors.iter().map(load).collect::<Result<_, _>>()?;
+        let components = Refusals::collect(application.processors.iter().map(load))?;
         Ok(Plugins { engine, components })
     }
 
@@ -58,14 +59,13 @@ impl Plugins {
 }
 
 impl Plan {
-    /// Finds or makes every topic. Everything is looked at once before anything is made.
-    pub fn make(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
-        Plan::look(application, plugins, log)?.belongs(application, log)?;
+    /// Finds or makes every topic. Everything was looked at before anything is made: this is the plan of that look.
+    pub(super) fn make(&self, application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Plan, Fault> {
         Builder::new(application, log, false).build(plugins).map(|(plan, _)| plan)
     }
 
     /// Whether what the groups have committed and the topics belong together.
-    fn belongs(&self, application: &Application, log: &dyn Log) -> Result<(), Fault> {
+    pub(super) fn belongs(&self, application: &Application, log: &dyn Log) -> Result<(), Fault> {
         lineage::check_names(application, &self.processors)?;
         self.processors.iter().try_for_each(|spec| lineage::check_all(log, application, spec, &self.topics))
     }
@@ -75,15 +75,16 @@ impl Plan {
         Builder::new(application, log, true).build(plugins).map(|(plan, _)| plan)
     }
 
-    /// The same, changing nothing.
-    pub fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<Report, Fault> {
+    /// The same, with what is told of it.
+    pub(super) fn check(application: &Application, plugins: &Plugins, log: &dyn Log) -> Result<(Plan, Report), Fault> {
         let (plan, creates) = Builder::new(application, log, true).build(plugins)?;
         plan.belongs(application, log)?;
         let name = |spec: &Arc<ProcessorSpec>| {
             let manifest = &spec.component.manifest;
             (spec.name.to_string(), manifest.name.clone(), manifest.version.clone())
         };
-        Ok(Report { processors: plan.processors.iter().map(name).collect(), creates })
+        let report = Report { processors: plan.processors.iter().map(name).collect(), creates };
+        Ok((plan, report))
     }
 }
 

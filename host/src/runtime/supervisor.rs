@@ -6,6 +6,7 @@ use super::idle::IdleCheck;
 use super::instance::StateFolder;
 use super::limits;
 use super::opener::{Openers, Tools};
+use super::rehearsal::rehearse;
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
 use super::{Ending, Health, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
@@ -188,8 +189,7 @@ impl Host {
     fn start(&mut self, plugins: &Plugins) -> Result<bool, Fault> {
         let shared = self.shared.clone();
         let waiting = Waiting { health: &shared.health, ending: &shared.ending, clock: shared.clock };
-        let make = || Plan::make(&shared.application, plugins, &*shared.log);
-        let Some(plan) = waiting.patiently(make)? else { return Ok(false) };
+        let Some(plan) = self.plan(plugins, waiting)? else { return Ok(false) };
         for index in 0..shared.application.workers {
             let start = || worker::start(shared.clone(), index, self.registry.clone() as Arc<dyn Reopen>);
             let Some((handle, thread)) = waiting.patiently(start)? else { return Ok(false) };
@@ -204,6 +204,20 @@ impl Host {
         }
         shared.health.clear(START);
         Ok(true)
+    }
+
+    /// What is refused is told before any topic is made. `None` where the host was told to stop.
+    fn plan(&self, plugins: &Plugins, waiting: Waiting<'_>) -> Result<Option<Plan>, Fault> {
+        let (application, log) = (&self.shared.application, &*self.shared.log);
+        let look = || {
+            let plan = Plan::look(application, plugins, log)?;
+            plan.belongs(application, log).map(|()| plan)
+        };
+        let Some(looked) = waiting.patiently(look)? else { return Ok(None) };
+        if !rehearse(&looked, &|| self.shared.ending.is_stopping())? {
+            return Ok(None);
+        }
+        waiting.patiently(|| looked.make(application, plugins, log))
     }
 
     /// Everything that tasks need, and one assignment per processor.

@@ -38,6 +38,15 @@ pub struct Options {
     pub install: bool,
 }
 
+/// A component that is not written yet.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The package's name.
+    pub name: String,
+    /// The component.
+    pub component: Vec<u8>,
+}
+
 /// A component that was written.
 #[derive(Clone, Debug)]
 pub struct Built {
@@ -49,17 +58,29 @@ pub struct Built {
     pub bytes: u64,
 }
 
-/// Builds the crate in `dir` and writes its component as `NAME.wasm` into `out`, which is created if need be.
-///
-/// A file of that name is replaced whole, so that a host that watches it never sees a half.
+/// Builds the crate in `dir` and writes its component: [`make`], then [`Made::write`].
 pub fn build(toolchain: &Toolchain, dir: &Path, out: &Path, options: &Options) -> Result<Built, BuildError> {
+    make(toolchain, dir, options)?.write(out)
+}
+
+/// Builds the crate in `dir` and wraps it, without writing it: whoever can load components looks at it first.
+pub fn make(toolchain: &Toolchain, dir: &Path, options: &Options) -> Result<Made, BuildError> {
     let guest = crates::describe(toolchain, dir)?;
     let module = crates::compile(toolchain, &guest, options)?;
     let bytes = std::fs::read(&module).map_err(|error| BuildError::file("read the module", &module, error))?;
     let component = componentize(&guest.name, &bytes)?;
-    let path = out.join(&guest.name).with_added_extension("wasm");
-    write_whole(&path, &component)?;
-    Ok(Built { name: guest.name, path, bytes: component.len() as u64 })
+    Ok(Made { name: guest.name, component })
+}
+
+impl Made {
+    /// Writes the component as `NAME.wasm` into `out`, which is created if need be.
+    ///
+    /// A file of that name is replaced whole, so that a host that watches it never sees a half.
+    pub fn write(self, out: &Path) -> Result<Built, BuildError> {
+        let path = out.join(&self.name).with_added_extension("wasm");
+        write_whole(&path, &self.component)?;
+        Ok(Built { name: self.name, path, bytes: self.component.len() as u64 })
+    }
 }
 
 /// `$CARGO_TARGET_DIR`, or `pelton/target` in the user's cache folder.

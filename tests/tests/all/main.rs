@@ -7,6 +7,7 @@ mod dead_letters;
 mod dead_topic;
 mod delivery;
 mod dlq;
+mod first_steps;
 mod groups;
 mod harness;
 mod isolation;

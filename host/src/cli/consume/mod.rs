@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn consume(args: &ConsumeArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let application = load(&args.file)?;
-    let log = host::open_log(&application)?;
+    let log = host::look_at_log(&application)?;
     from(&application, &*log, args, out)
 }
 

@@ -18,7 +18,7 @@ use args::{DlqArgs, DlqVerb, Which};
 
 pub(super) fn dlq(args: &DlqArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let application = load(&args.which().file)?;
-    let log = host::open_log(&application)?;
+    let log = host::look_at_log(&application)?;
     on(&application, &*log, args, out)
 }
 

@@ -29,6 +29,13 @@ pub(super) fn puppet_bytes() -> Vec<u8> {
     component(PUPPET, WIT, "aggregate-plugin")
 }
 
+/// A file with a puppet whose start obeys the setting `v` of its processor; without it, it starts.
+pub(crate) fn starter() -> (TempDir, PathBuf) {
+    let (first, behind) = ("(i32.load8_u (local.get $settings))", "(i32.load8_u offset=6 (local.get $settings))");
+    assert!(PUPPET.contains(first));
+    file(&component(&PUPPET.replace(first, behind), WIT, "aggregate-plugin"))
+}
+
 /// A folder with one file `plugin.wasm`.
 pub(crate) fn file(bytes: &[u8]) -> (TempDir, PathBuf) {
     let dir = TempDir::new().unwrap();

@@ -7,12 +7,11 @@ use crate::config::settings::Application;
 use crate::delivery::reason::original;
 use crate::model::manifest::World;
 use crate::model::{Batch, Clock, Ending, Failure, Fault, Progress, RecordRef, SystemClock, TaskId};
-use crate::plugin::{CallFault, Engine, Guest, TICK, Traced};
+use crate::plugin::{CallFault, Guest, Traced};
 use crate::runtime::plan::{self, Plan, Plugins};
+use crate::runtime::ticker::Ticker;
 use crate::task::ProcessorSpec;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 pub(super) struct ThroughPlugin {
     plan: Plan,
@@ -36,7 +35,7 @@ impl ThroughPlugin {
             return Err(stateful(&letters.processor.name));
         }
         if !dry {
-            plan = Plan::make(&single, &plugins, letters.log)?;
+            plan = plan.make(&single, &plugins, letters.log)?;
         }
         let Some(spec) = plan.processors.first().cloned() else {
             return Err(Fault::fatal("processor-unknown", "a plan without a processor"));
@@ -152,36 +151,4 @@ fn stateful(processor: &str) -> Fault {
     let message = format!("processor {processor}: its plugin has state, which belongs to the hosts that run it");
     Fault::fatal("plugin-has-state", message)
         .hint("leave out --through-plugin: the letters go back to their source topic")
-}
-
-/// Advances an engine's epoch until dropped, so that guests yield and deadlines are seen.
-struct Ticker {
-    done: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Ticker {
-    fn start(engine: Engine) -> Result<Ticker, Fault> {
-        let done: Arc<AtomicBool> = Arc::default();
-        let is_done = done.clone();
-        let tick = move || {
-            while !is_done.load(Ordering::SeqCst) {
-                std::thread::park_timeout(TICK);
-                engine.tick();
-            }
-        };
-        let spawned = std::thread::Builder::new().name("ticker".into()).spawn(tick);
-        let thread = spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the ticker: {error}")))?;
-        Ok(Ticker { done, thread: Some(thread) })
-    }
-}
-
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        self.done.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
 }

@@ -235,3 +235,13 @@ fn only_letters_that_are_committed_are_news() {
     let first = Example { place: format!("{}/0@1", INPUTS[0]), message: "why (bad)".into() };
     assert_eq!(news(&mut rig), [("plugin", 2, first)]);
 }
+
+/// A start is tried before the host runs, and may still fail later: no record is blamed.
+#[test]
+fn a_plugin_that_stops_starting_stands_still() {
+    let mut rig = Rig::set(&[("k", "a")], |spec| spec.limits.init_deadline = Duration::ZERO);
+    rig.work();
+    let State::Halted(fault) = rig.task().state().clone() else { panic!("not halted: {:?}", rig.task().state()) };
+    assert_eq!((fault.verdict, fault.code), (Verdict::Fatal, "plugin-init-failed"));
+    assert_eq!((rig.buried(), rig.committed()), (buried(&[]), None));
+}
