@@ -98,9 +98,9 @@ fn what_is_remembered_goes_with_the_record() {
     let mut host = app.host(1).start();
     remembered(&app, "n=2");
     see(&app, "out", 1, secs(60));
-    wait::until("the offset is committed with nothing beside it", secs(30), || {
+    wait::until("the offset is committed with nothing of the record beside it", secs(30), || {
         let beside = kafka::metadata(&app.group("careless"), &app.topic("in"));
-        (app.committed("careless") == [Some(1)] && beside == [""]).then_some(())
+        (app.committed("careless") == [Some(1)] && beside.iter().all(|text| !text.contains(";n="))).then_some(())
     });
     host.stop(secs(30));
 }
