@@ -145,9 +145,12 @@ impl Stores {
     /// or the stores be opened anew and restored.
     pub fn apply(&mut self, applied: &Applied<'_>) -> Result<(), Fault> {
         let mut batch = WriteBatch::with_capacity_bytes(self.overlay_bytes() as usize);
-        for store in 0..self.families.len() {
+        // in key order, as the memtable takes a key that follows the last one without a search from its top
+        self.overlays.iter_mut().for_each(Overlay::sort);
+        for (store, overlay) in self.overlays.iter().enumerate() {
             let family = self.family(store)?;
-            for change in self.overlay(store) {
+            for &at in overlay.range(&[], None) {
+                let change = overlay.change(at);
                 put(&mut batch, family, change.key, change.value);
             }
         }
