@@ -139,6 +139,21 @@ pub fn holders(group: &str, topic: &str) -> usize {
     groups.groups().iter().filter(|group| group.state() == "Stable").map(holders).sum()
 }
 
+/// Joins a group as the static member of that id, whoever else has it.
+pub fn join_as(group: &str, topic: &str, instance_id: &str) -> BaseConsumer {
+    let mut config = config();
+    config.set("group.id", group).set("group.instance.id", instance_id).set("session.timeout.ms", "6000");
+    config.set("partition.assignment.strategy", "cooperative-sticky").set("enable.auto.commit", "false");
+    let consumer: BaseConsumer = config.create().expect("a consumer");
+    consumer.subscribe(&[topic]).expect("a topic");
+    consumer
+}
+
+/// Lets a member take part; what it reads is dropped.
+pub fn serve(member: &BaseConsumer) {
+    drop(member.poll(Duration::from_millis(100)));
+}
+
 /// How often the members of a classic group have been given their partitions: the broker keeps a record of each time, whose key is
 /// the number 2 and the group's name.
 pub fn generations(group: &str) -> usize {

@@ -41,7 +41,7 @@ pub enum Reason {
     TombstonesExpired(i64),
 }
 
-/// Decides for one store. `known` is what it remembers; `empty` says that it has no data.
+/// Decides for one store. `known` is what it remembers; `empty` says that it has no data, or none that anybody wants.
 pub fn plan(
     known: &StoreState,
     empty: bool,
@@ -86,8 +86,9 @@ fn truncated(place: &TopicPartition, offset: i64, end: i64) -> Fault {
 fn choice(place: &TopicPartition) -> String {
     format!(
         "the store may be the last whole copy: keep it; to bring it back, restore topic {} with its records; to go on with \
-         what the topic holds now, delete the task's folder in the state folder",
-        place.topic
+         what the topic holds now, delete the folder of the task's stores (stores/PROCESSOR/{}) in the state folder, or begin with an \
+         empty store: --new-store PROCESSOR/STORE",
+        place.topic, place.partition
     )
 }
 

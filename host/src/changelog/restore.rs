@@ -63,18 +63,20 @@ impl std::fmt::Display for Progress {
 }
 
 impl Restore {
-    /// Decides for every store how it gets up to date, and empties those that are rebuilt. `changelogs` in the stores' order.
+    /// Decides for every store how it gets up to date, and empties those that are rebuilt. `changelogs` in the stores' order; what
+    /// stores of the names `new` hold may be lost.
     ///
     /// `Fatal`: `changelog-missing`, `changelog-recreated`, `changelog-truncated` (nothing has been changed then).
     pub fn start(
         log: Arc<dyn Log>,
         changelogs: &[TopicPartition],
-        stores: &mut Stores,
+        (stores, new): (&mut Stores, &[&str]),
         clock: Arc<dyn Clock>,
     ) -> Result<Restore, Fault> {
         let looks = changelogs.iter().enumerate();
+        let now = clock.wall_ms();
         let looks: Vec<_> =
-            looks.map(|(store, place)| look(&*log, place, store, stores, clock.wall_ms())).collect::<Result<_, _>>()?;
+            looks.map(|(store, place)| look(&*log, (place, store), (stores, new), now)).collect::<Result<_, _>>()?;
         let restores =
             looks.into_iter().map(|look| begin(&*log, look, stores, clock.wall_ms())).collect::<Result<_, _>>()?;
         let started = clock.monotonic();
@@ -164,13 +166,19 @@ struct Look {
     plan: Plan,
 }
 
-fn look(log: &dyn Log, place: &TopicPartition, store: usize, stores: &Stores, now_ms: i64) -> Result<Look, Fault> {
+fn look(
+    log: &dyn Log,
+    (place, store): (&TopicPartition, usize),
+    (stores, new): (&Stores, &[&str]),
+    now_ms: i64,
+) -> Result<Look, Fault> {
     let info: TopicInfo = log.topic(&place.topic)?.ok_or_else(|| missing(place))?;
     let ends = log.ends(place)?;
     let unknown = StoreState::default();
     let name = stores.specs().get(store).map(|spec| spec.name.as_str()).unwrap_or_default();
     let known = stores.applied().stores.get(name).unwrap_or(&unknown);
-    let plan = plan(known, stores.is_empty(store)?, (place, &info), ends, now_ms)?;
+    let expendable = stores.is_empty(store)? || new.contains(&name);
+    let plan = plan(known, expendable, (place, &info), ends, now_ms)?;
     Ok(Look { store, place: place.clone(), topic_id: info.id, start: ends.start, target: ends.end, plan })
 }
 

@@ -80,7 +80,8 @@ impl Rig {
     fn restart(&mut self) -> Result<(), Fault> {
         self.stop();
         let mut stores = self.open(&self.dir());
-        let mut restore = Restore::start(Arc::new(self.log.clone()), &places(), &mut stores, self.clock.clone())?;
+        let mut restore =
+            Restore::start(Arc::new(self.log.clone()), &places(), (&mut stores, &[]), self.clock.clone())?;
         restore.run(&mut stores, NO_WAIT, |_| ())?;
         let progress = restore.progress();
         assert_eq!(progress.done, progress.target);
@@ -185,8 +186,9 @@ fn a_restore_cut_short_goes_on_where_it_was() {
     rig.stop();
     let dir = rig.folder.path().join("second");
     let mut stores = rig.open(&dir);
-    let start =
-        |stores: &mut Stores| Restore::start(Arc::new(rig.log.clone()), &places(), stores, rig.clock.clone()).unwrap();
+    let start = |stores: &mut Stores| {
+        Restore::start(Arc::new(rig.log.clone()), &places(), (stores, &[]), rig.clock.clone()).unwrap()
+    };
     let mut restore = start(&mut stores);
     assert_eq!(restore.step(&mut stores, NO_WAIT).unwrap(), Step::More(10_000));
     assert_eq!((restore.progress().done, restore.progress().target), (10_000, 25_000));

@@ -20,6 +20,7 @@ const WHILE_RUNNING: &[&str] = &[
     "dead-letter-limit",
     "dead-letter-refused",
     "dead-letter-too-large",
+    "log-io",
     "no-thread",
     "plugin-init-failed",
     "plugin-stop",

@@ -494,7 +494,7 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Choice(&["truncate", "stop"]),
         fallback: Fallback::Value("truncate"),
         example: "\"truncate\"",
-        meaning: "What is done where a record and its headers are larger than the dead-letter topic takes: `truncate` cuts the value, then the key, and says so in a header; `stop` halts the processor before the record.",
+        meaning: "What is done where a record and its headers are larger than the dead-letter topic takes: `truncate` cuts the value, then the key, and says so in a header; `stop` halts the processor before the call that the record was in.",
         trade_off: "A cut letter cannot be replayed; the whole record is in its source topic as long as that keeps it.",
     },
     Setting {

@@ -14,7 +14,7 @@ pub use attempts::{Attempts, beside, parked};
 pub use envelope::{DeadLetter, Death, Plugin, ROOM, Source};
 pub use filter::{LetterFacts, LetterFilter};
 pub use limit::LetterGate;
-pub use lineage::Lineage;
+pub use lineage::{Lineage, MOST_STORES};
 pub use mark::Mark;
 pub use news::{Example, LetterNews, News};
 pub use policy::{Cause, Decision, Verdict, counted_as, decide, jitter};

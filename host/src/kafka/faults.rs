@@ -35,9 +35,11 @@ pub(super) fn of_code(code: Code, doing: impl Display) -> Fault {
         Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownTopicId => {
             Fault::fatal("topic-missing", message).hint("create the topic, or set create_topics")
         }
-        Code::UnknownPartition => {
-            Fault::fatal("partition-missing", message).hint("compare the topics' partition counts")
-        }
+        // librdkafka says so too of every partition while none of the topic has a leader, as when a broker has just come back
+        Code::UnknownPartition => Fault::transient("partition-missing", message)
+            .hint("is the broker that leads it up? does the topic have that partition?"),
+        Code::OffsetMetadataTooLarge => Fault::fatal("offset-metadata-too-large", message)
+            .hint("raise the broker's offset.metadata.max.bytes to 4096, its default, or more"),
         Code::TopicAuthorizationFailed
         | Code::GroupAuthorizationFailed
         | Code::ClusterAuthorizationFailed
@@ -104,7 +106,7 @@ pub(super) fn describe(code: Code) -> String {
 }
 
 /// A producer that reported a fatal error: of no more use, whatever the code, unless a new one would fare no better.
-fn producer_ended(code: Code, reason: &str, doing: impl Display) -> Fault {
+pub(super) fn producer_ended(code: Code, reason: &str, doing: impl Display) -> Fault {
     let fault = of_code(code, &doing);
     match fault.verdict {
         crate::model::Verdict::Fatal => fault,

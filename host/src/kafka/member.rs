@@ -122,7 +122,13 @@ impl Member for KafkaMember {
             return Ok(());
         }
         let doing = format!("leaving group {}", self.group.name());
-        self.consumer.close_queue().map_err(|error| faults::of(&error, &doing))?;
+        if let Err(error) = self.consumer.close_queue() {
+            // a client that was ended takes nothing back by itself
+            if let Some(assignments) = self.consumer.context().assignments() {
+                assignments.lose();
+            }
+            return Err(faults::of(&error, &doing));
+        }
         for _ in 0..LEAVING_ROUNDS {
             if self.consumer.closed() {
                 return self.failed();
@@ -170,6 +176,15 @@ impl Assignments {
         match consumer.rebalance_protocol() {
             RebalanceProtocol::Cooperative => consumer.incremental_unassign(list),
             _ => consumer.unassign(),
+        }
+    }
+
+    /// Everything held may belong to others already.
+    fn lose(&self) {
+        let partitions: Vec<TopicPartition> = self.held().keys().cloned().collect();
+        if !partitions.is_empty() {
+            self.part(&partitions);
+            self.listener.lost(&partitions);
         }
     }
 

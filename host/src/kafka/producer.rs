@@ -154,6 +154,14 @@ impl KafkaProducer {
         Ok(())
     }
 
+    /// What ended the client, where something has: what it says of its records then is that they were purged.
+    fn told(&self, fault: Fault) -> Fault {
+        match self.client.producer.client().fatal_error() {
+            Some((code, reason)) => faults::producer_ended(code, &reason, self.doing("sending records")),
+            None => fault,
+        }
+    }
+
     fn unacknowledged(&self) -> Fault {
         Fault::transient("broker-away", self.doing("waiting for acknowledgements") + ": none in time")
     }
@@ -276,7 +284,10 @@ impl Producer for KafkaProducer {
             match topic.produce(partition, record, timestamp, tag) {
                 Ok(()) => return self.sent(),
                 Err(Code::QueueFull) => drop(self.serve(ROUND)),
-                Err(code) => return self.ledger.unsend(code, &self.client.name(to.0)),
+                Err(code) => {
+                    let unsent = self.ledger.unsend(code, &self.client.name(to.0));
+                    return unsent.map_err(|fault| self.told(fault));
+                }
             }
         }
         self.ledger.unsend(Code::QueueFull, &self.client.name(to.0))
@@ -284,7 +295,7 @@ impl Producer for KafkaProducer {
 
     fn flush(&mut self) -> Result<Vec<Refusal>, Fault> {
         match self.acknowledge() {
-            true => self.ledger.outcome(),
+            true => self.ledger.outcome().map_err(|fault| self.told(fault)),
             false => Err(self.unacknowledged()),
         }
     }

@@ -1,6 +1,6 @@
 //! The seam to the log, shaped by Kafka's rules and kept by the embedded log too: sources, transactions, groups.
 
-use super::{Batch, Fault, RecordRef, TopicPartition};
+use super::{Batch, Fault, RecordRef, TopicPartition, Verdict};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,7 +196,8 @@ pub struct OffsetCommit {
 }
 
 impl OffsetCommit {
-    /// Whether the offset counts in the topic that is there now, whose id is `now`. `Fatal`: `topic-recreated`, `topic-deleted`.
+    /// Whether the offset counts in the topic that is there now, whose id is `now`. `Fatal` `topic-recreated`. `Transient`
+    /// `topic-deleted`, as one broker may not know a topic yet: whether it is gone is for somebody to find out who asks again.
     pub fn check(&self, now: Option<&str>) -> Result<(), Fault> {
         if self.topic_id.is_empty() || now == Some(&*self.topic_id) {
             return Ok(());
@@ -204,7 +205,7 @@ impl OffsetCommit {
         let topic = &self.partition.topic;
         match now {
             Some(_) => Err(Fault::recreated(topic)),
-            None => Err(Fault::deleted(topic)),
+            None => Err(Fault { verdict: Verdict::Transient, ..Fault::deleted(topic) }),
         }
     }
 }
@@ -213,7 +214,7 @@ impl Fault {
     /// A topic that is in use is another one by now.
     pub fn recreated(topic: &str) -> Fault {
         Fault::fatal("topic-recreated", format!("topic {topic} was deleted and created again while this host uses it"))
-            .hint("find out who did it: what the stores hold comes from the old topic, and the next start begins the new one")
+            .hint("find out who did it; the next start reads a new input from its start, and refuses a new changelog until you choose")
     }
 
     /// A topic that is in use is there no more.

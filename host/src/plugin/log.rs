@@ -66,13 +66,15 @@ struct Window {
 impl GuestLog for Traced {
     fn line(&self, line: &GuestLine<'_>) {
         let GuestLine { message, fields, rerun, .. } = *line;
-        let (task, fields) = (&self.task, Fields(fields));
+        // what is not said is not shown
+        let (task, fields) = (&self.task, (!fields.is_empty()).then(|| tracing::field::display(Fields(fields))));
+        let rerun = rerun.then_some(true);
         match line.level {
-            Level::Trace => tracing::trace!(target: "plugin", %task, rerun, %fields, "{message}"),
-            Level::Debug => tracing::debug!(target: "plugin", %task, rerun, %fields, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", %task, rerun, %fields, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", %task, rerun, %fields, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", %task, rerun, %fields, "{message}"),
+            Level::Trace => tracing::trace!(target: "plugin", %task, rerun, fields, "{message}"),
+            Level::Debug => tracing::debug!(target: "plugin", %task, rerun, fields, "{message}"),
+            Level::Info => tracing::info!(target: "plugin", %task, rerun, fields, "{message}"),
+            Level::Warn => tracing::warn!(target: "plugin", %task, rerun, fields, "{message}"),
+            Level::Error => tracing::error!(target: "plugin", %task, rerun, fields, "{message}"),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::task::{Lease, ProcessorSpec};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Opens a task again with sources that a worker gave back.
@@ -27,7 +27,7 @@ pub(super) struct Assignment {
     /// So that two processors do not start on the same worker.
     shift: usize,
     openers: Openers,
-    group: OnceLock<Arc<dyn Group>>,
+    group: Mutex<Option<Arc<dyn Group>>>,
     owned: Mutex<BTreeMap<i32, Slot>>,
 }
 
@@ -55,20 +55,20 @@ impl Assignment {
             workers: workers.0,
             shift: workers.1,
             openers,
-            group: OnceLock::new(),
+            group: Mutex::default(),
             owned: Mutex::default(),
         };
         assignment.say();
         Arc::new(assignment)
     }
 
-    /// Tells the group once it is joined; nothing is assigned before.
+    /// Tells the group when it is joined; nothing is assigned before.
     pub(super) fn joined(&self, group: Arc<dyn Group>) {
-        let _ = self.group.set(group);
+        *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Some(group);
     }
 
     pub(super) fn group(&self) -> Option<Arc<dyn Group>> {
-        self.group.get().cloned()
+        self.group.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn spec(&self) -> &Arc<ProcessorSpec> {

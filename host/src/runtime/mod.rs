@@ -11,6 +11,7 @@ mod limits;
 mod lineage;
 mod lines;
 mod matching;
+mod membership;
 mod opener;
 mod plan;
 mod refusals;

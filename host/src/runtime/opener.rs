@@ -1,10 +1,12 @@
 //! Opening a task: committed offsets, the store, its restore, the guest. On threads of their own, so that a restoring task stops
 //! nobody else.
 
+use super::lineage::{self, Lineages};
 use super::worker::{Handle, Opened, Returned};
-use super::{Shared, lineage, plan};
+use super::{Shared, plan};
 use crate::changelog::{Progress, Restore, Step};
 use crate::config::settings::Start;
+use crate::delivery::Lineage;
 use crate::metrics::ChangelogMetrics;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
@@ -203,7 +205,9 @@ impl Opening<'_> {
         };
         let mut starts = Vec::new();
         for (partition, committed) in partitions.iter().zip(&committed) {
-            self.belongs(partition, committed)?;
+            if self.belongs(partition, committed)?.is_none() {
+                return Ok(None);
+            }
             let Some(start) = self.patiently("finding the start", || self.start(partition, committed))? else {
                 return Ok(None);
             };
@@ -217,11 +221,11 @@ impl Opening<'_> {
         Ok(Some(Ready { starts, committed, stores, marker }))
     }
 
-    /// The topics are those of this host's start, and the offset may be from before.
-    fn belongs(&self, place: &TopicPartition, committed: &Committed) -> Result<(), Fault> {
-        let (spec, application) = (&self.job.inner.spec, &self.tools.shared.application);
-        let now = lineage::of(spec, &self.tools.topics, &place.topic);
-        lineage::Look::of(application, spec, place, &now).check(committed)
+    /// The topics are those of this host's start, and the offset may be from before, or of a host that started later.
+    fn belongs(&self, place: &TopicPartition, committed: &Committed) -> Result<Option<()>, Fault> {
+        let (shared, spec, topics) = (&self.tools.shared, &*self.job.inner.spec, &self.tools.topics);
+        let lineages = Lineages { log: &*shared.log, application: &shared.application, spec, topics };
+        self.patiently("comparing topics", || lineages.check_one(place, committed))
     }
 
     /// Repeats what fails in passing, saying so in health, until it succeeds or the job is cancelled.
@@ -262,8 +266,13 @@ impl Opening<'_> {
     fn marker(&self) -> Result<Marker, Fault> {
         let (id, application) = (&self.job.inner.id, &self.tools.shared.application);
         let dir = application.state_dir.join("tasks").join(format!("{}-{}", id.processor, id.partition));
-        let topics = self.job.inner.spec.inputs.iter().map(|input| &*input.topic);
+        // by their ids: a record of a topic that was made again is another one
+        let topics = self.job.inner.spec.inputs.iter().map(|input| self.topic_id(&input.topic));
         Marker::open(&dir, topics, &self.tools.trials)
+    }
+
+    fn topic_id(&self, topic: &str) -> &str {
+        self.tools.topics.get(topic).map_or("", |info| &info.id)
     }
 
     /// Opens and restores the stores. The outer `None`: cancelled; the inner: a plugin without stores, and nothing parked.
@@ -303,7 +312,8 @@ impl Opening<'_> {
         let mut stores = Stores::open(&dir, &job.spec.all_stores(), &self.tools.stores, Arc::new(shared.clock))?;
         let changelogs: Vec<TopicPartition> =
             job.spec.changelogs.iter().map(|name| TopicPartition::new(name.clone(), job.id.partition)).collect();
-        let mut restore = Restore::start(shared.log.clone(), &changelogs, &mut stores, Arc::new(shared.clock))?;
+        let new = self.new_stores();
+        let mut restore = Restore::start(shared.log.clone(), &changelogs, (&mut stores, &new), Arc::new(shared.clock))?;
         while !self.job.is_cancelled() {
             if restore.step(&mut stores, FETCH_WAIT)? == Step::Done {
                 self.restored(&restore.progress());
@@ -313,6 +323,12 @@ impl Opening<'_> {
             shared.restores.report(&job.id, restore.progress());
         }
         Ok(None)
+    }
+
+    /// Stores that may begin empty, as the command line said.
+    fn new_stores(&self) -> Vec<&str> {
+        let named = self.tools.shared.application.new_stores.iter().filter_map(|new| new.split_once('/'));
+        named.filter(|(processor, _)| *processor == &*self.job.inner.id.processor).map(|(_, store)| store).collect()
     }
 
     fn restored(&self, progress: &Progress) {
@@ -371,8 +387,11 @@ impl Opening<'_> {
             .into_iter()
             .zip(places)
             .map(|(source, (&start, committed))| {
-                let lineage = lineage::of(&self.job.inner.spec, &self.tools.topics, &source.partition().topic);
-                let input = Input::new(source, start, committed.offset.unwrap_or(-1)).of(&lineage);
+                let before = Lineage::decode(&committed.metadata).unwrap_or_default();
+                let lineage =
+                    lineage::of(&self.job.inner.spec, &self.tools.topics, &source.partition().topic).after(&before);
+                let topic_id = self.topic_id(&source.partition().topic);
+                let input = Input::new(source, start, committed.offset.unwrap_or(-1)).of(topic_id, &lineage);
                 input.recall(&committed.metadata, clock)
             })
             .collect();

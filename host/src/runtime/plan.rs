@@ -1,13 +1,14 @@
 //! From an application file to processors that can run: plugins loaded, names matched, topics found or made. Every start-up refusal
 //! is here.
 
+use super::lineage::{self, Lineages};
+use super::matching;
 use super::refusals::Refusals;
-use super::{lineage, matching};
 use crate::changelog;
 use crate::config::Ordering;
 use crate::config::names::TOPIC_NAME_MAX;
 use crate::config::settings::{Application, Processor};
-use crate::delivery::{self, LetterGate};
+use crate::delivery::{self, LetterGate, MOST_STORES};
 use crate::metrics::ProcessorMetrics;
 use crate::model::log::{Delivery, Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
@@ -67,7 +68,9 @@ impl Plan {
     /// Whether what the groups have committed and the topics belong together.
     pub(super) fn belongs(&self, application: &Application, log: &dyn Log) -> Result<(), Fault> {
         lineage::check_names(application, &self.processors)?;
-        self.processors.iter().try_for_each(|spec| lineage::check_all(log, application, spec, &self.topics))
+        let topics = &self.topics;
+        let check = |spec: &Arc<ProcessorSpec>| Lineages { log, application, spec, topics }.check_all();
+        self.processors.iter().try_for_each(check)
     }
 
     /// The plan as it would be: topics that are missing are imagined.
@@ -203,6 +206,12 @@ impl<'a> Builder<'a> {
         let mut stores: Vec<&str> = component.manifest.stores.iter().map(|store| store.name.as_str()).collect();
         if self.has_park(processor)? {
             stores.push(ids::PARKED_STORE);
+        }
+        if stores.len() > MOST_STORES {
+            let message = format!("processor {name}: {} stores, and {MOST_STORES} are the most", stores.len());
+            return Err(
+                Fault::fatal("too-many-stores", message).hint("keep several kinds of values in one store, by prefix")
+            );
         }
         let mut topics = Vec::new();
         for store in stores {

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: the first stops the host, a second one ends the process at once. And the grace: how long a stop may take.
+//! SIGTERM, SIGINT and SIGHUP: the first stops the host, a second one ends the process at once. And the grace: how long a stop may take.
 
 use super::ending::leave;
 use super::{Ending, Shared};
@@ -22,11 +22,12 @@ impl Signals {
         let fail = |error: std::io::Error| Fault::fatal("no-signals", format!("listening for signals: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let guard = runtime.enter();
-        let (term, int) =
-            (signal(SignalKind::terminate()).map_err(fail)?, signal(SignalKind::interrupt()).map_err(fail)?);
+        let of = |kind| signal(kind).map_err(fail);
+        // a terminal that is closed tells its processes so
+        let kinds = (of(SignalKind::terminate())?, of(SignalKind::interrupt())?, of(SignalKind::hangup())?);
         drop(guard);
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let listen = move || runtime.block_on(serve(&ending, (term, int), (stopped, grace)));
+        let listen = move || runtime.block_on(serve(&ending, kinds, (stopped, grace)));
         std::thread::Builder::new().name("signals".into()).spawn(listen).map_err(fail)?;
         Ok(Signals { _stop: stop })
     }
@@ -34,7 +35,7 @@ impl Signals {
 
 async fn serve(
     ending: &Ending,
-    (mut term, mut int): (Signal, Signal),
+    (mut term, mut int, mut hangup): (Signal, Signal, Signal),
     (mut stopped, grace): (tokio::sync::oneshot::Receiver<()>, Duration),
 ) {
     let mut told = false;
@@ -43,6 +44,7 @@ async fn serve(
         tokio::select! {
             _ = term.recv() => {}
             _ = int.recv() => {}
+            _ = hangup.recv() => {}
             _ = &mut stopped => return,
             () = tokio::time::sleep(grace), if told => overdue(grace),
         }

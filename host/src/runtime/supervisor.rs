@@ -4,18 +4,16 @@
 use super::assignment::{Assignment, Reopen};
 use super::idle::IdleCheck;
 use super::instance::StateFolder;
-use super::limits;
 use super::opener::{Openers, Tools};
 use super::rehearsal::rehearse;
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
 use super::{Ending, Health, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
+use super::{limits, membership};
 use crate::config::Application;
-use crate::model::log::{GroupListener, GroupSpec, Member};
-use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict, ids};
+use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict};
 use crate::plugin;
 use crate::state;
-use crate::task::ProcessorSpec;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -45,8 +43,6 @@ const PACE: Duration = Duration::from_millis(100);
 const FROZEN: Duration = Duration::from_secs(2);
 /// Between two attempts at a start that the cluster could not serve.
 const RETRY_START: Duration = Duration::from_secs(1);
-/// How long one poll of a group may last, and so how long a stop may go unnoticed by its thread.
-const GROUP_POLL: Duration = Duration::from_millis(100);
 
 /// Runs an application until it is told to stop, cannot go on, or (if asked) has nothing left to do.
 ///
@@ -108,43 +104,6 @@ impl Waiting<'_> {
     }
 }
 
-/// Joins a processor's group and polls it on a thread of its own until the host stops, then leaves.
-fn join(shared: Arc<Shared>, assignment: Arc<Assignment>) -> Result<JoinHandle<()>, Fault> {
-    let spec = assignment.spec().clone();
-    let mut member = shared.log.join(group_spec(&shared, &spec), assignment.clone() as Arc<dyn GroupListener>)?;
-    assignment.joined(member.group());
-    let serve = move || {
-        serve_group(&shared, &spec.name, &mut *member);
-        if let Err(fault) = member.leave() {
-            tracing::warn!(processor = %spec.name, %fault, "leaving the group");
-        }
-    };
-    let spawned = std::thread::Builder::new().name(format!("group-{}", assignment.spec().name)).spawn(serve);
-    spawned.map_err(|error| Fault::fatal("no-thread", format!("starting a group thread: {error}")))
-}
-
-fn serve_group(shared: &Shared, processor: &str, member: &mut dyn Member) {
-    while !shared.ending.is_stopping() {
-        match member.poll(GROUP_POLL) {
-            Ok(()) => {}
-            Err(fault) if fault.verdict == Verdict::Fatal => return shared.ending.fail(fault),
-            // the client tells of an outage once and then is silent: only an answer of the cluster ends it
-            Err(fault) => shared.limits.doubt(&shared.health, format!("group of {processor}"), &fault),
-        }
-    }
-}
-
-fn group_spec(shared: &Shared, spec: &ProcessorSpec) -> GroupSpec {
-    let application = &shared.application;
-    GroupSpec {
-        group: ids::group(&application.id, &spec.name),
-        topics: spec.inputs.iter().map(|input| input.topic.clone()).collect(),
-        protocol: application.group_protocol,
-        instance_id: ids::member_id(&application.id, &shared.instance, &spec.name),
-        session_timeout: application.session_timeout,
-    }
-}
-
 /// Advances the engine's epoch, so that guests yield and deadlines are seen.
 fn ticker(shared: Arc<Shared>, engine: plugin::Engine) -> Result<JoinHandle<()>, Fault> {
     let tick = move || {
@@ -198,7 +157,7 @@ impl Host {
         }
         self.assign(plan)?;
         for assignment in self.assignments.clone() {
-            let join = || join(shared.clone(), assignment.clone());
+            let join = || membership::start(&shared, &assignment);
             let Some(group) = waiting.patiently(join)? else { return Ok(false) };
             self.groups.push(group);
         }

@@ -42,9 +42,9 @@ impl Input {
         Input { source, committed, note, topic_id, lineage, plain, parked, next, fetched, astray, retries }
     }
 
-    /// The same, whose offsets say with which topics they go, and are committed while the input is that one.
-    pub fn of(mut self, lineage: &Lineage) -> Input {
-        self.topic_id = lineage.input.as_str().into();
+    /// The same, whose offsets say with which topics they go, and are committed while the input is the one of this id.
+    pub fn of(mut self, topic_id: &str, lineage: &Lineage) -> Input {
+        self.topic_id = topic_id.into();
         self.lineage = lineage.encode();
         self.plain = delivery::beside("", 0, &self.lineage);
         self

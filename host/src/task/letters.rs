@@ -49,9 +49,12 @@ impl Task {
             self.tally.told = (self.tally.told.0 + fresh, self.tally.told.1 + letters.len() as u64);
             return None;
         }
-        let message =
-            format!("task {}: more dead letters than dead_letter.limit allows, from offset {first} on", self.id);
-        let hint = "look into the last ones, then start the processor again; or raise processor.dead_letter.limit";
+        let why = example(&letters[0].letter).message;
+        let message = format!(
+            "task {}: more dead letters than dead_letter.limit allows, from offset {first} on, which is not written: {why}",
+            self.id
+        );
+        let hint = "mend what makes them and start the processor again; or raise processor.dead_letter.limit";
         Some(Fault::fatal("dead-letter-limit", message).hint(hint))
     }
 

@@ -19,6 +19,27 @@ fn hosts_come_go_and_freeze_consumer() {
     come_go_and_freeze("consumer");
 }
 
+/// A request from before a freeze of the broker, served after it, fences its own sender: here another client plays it.
+#[test]
+fn a_host_that_is_fenced_once_joins_again() {
+    let app = App::counting(Log::Kafka, "fenced", 2).set("session_timeout", "6s").ready();
+    app.produce("in", &one_each(KEYS));
+    let mut host = app.host(1).start();
+    see(&app, "out", KEYS as usize, secs(60));
+    let instance = std::fs::read_to_string(app.state_dir(1).join("instance")).expect("the instance's id");
+    let id = format!("{}-{}", app.group("count"), instance.trim());
+    let intruder = kafka::join_as(&app.group("count"), &app.topic("in"), &id);
+    wait::until("the host sees it", secs(60), || {
+        kafka::serve(&intruder);
+        host.log().contains("joining again").then_some(())
+    });
+    std::mem::forget(intruder); // gone without a word, as it never was
+    app.produce("in", &one_each(KEYS));
+    see(&app, "out", 2 * KEYS as usize, secs(60));
+    host.stop(secs(60));
+    oracle::counts(&[one_each(KEYS), one_each(KEYS)].concat(), &app.read("out"));
+}
+
 /// Equal partition numbers of both inputs meet in one task on one host, however many hosts there are.
 #[test]
 fn two_inputs_keep_equal_partitions_together_classic() {

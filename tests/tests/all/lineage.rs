@@ -4,7 +4,7 @@ use pelton_tests::app::{cli, plugin};
 use pelton_tests::host::Exit;
 use pelton_tests::load::one_each;
 use pelton_tests::wait::{self, secs};
-use pelton_tests::{App, Log, Rec, kafka};
+use pelton_tests::{App, Log, Processor, Rec, kafka};
 
 const REFUSED: Exit = Exit::Code(3);
 const FAILED: Exit = Exit::Code(1);
@@ -89,6 +89,52 @@ fn a_store_that_was_not_there_before_is_not_begun_in_silence() {
         );
         refused(&app, "was not there before", "totals");
     }
+}
+
+/// A plugin without the store worked off what the store should have seen.
+#[test]
+fn a_store_that_comes_back_is_not_gone_on_with_in_silence() {
+    for log in super::BOTH {
+        let app = App::counting(log, "back", 2).ready();
+        app.produce("in", &one_each(10));
+        app.finish(1);
+        let counting = std::fs::read_to_string(app.file()).unwrap();
+        app.set_processor(&["plugin"], plugin("echo.wasm").to_str().unwrap());
+        app.produce("in", &one_each(10));
+        app.finish(1);
+        std::fs::write(app.file(), counting).unwrap();
+        refused(&app, "is stale", "counts");
+    }
+}
+
+#[test]
+fn parked_records_are_not_forgotten_with_their_park() {
+    let processor = Processor::new("bad").input("in", "in").output("out", "out").dead_letters("dead");
+    let slow = processor.put("ordering", "key").section("retry", "first_delay", "60s");
+    let slow = slow.section("retry", "max_delay", "60s");
+    let draft =
+        ["in", "out", "dead"].iter().fold(App::draft(Log::Kafka, "park-gone"), |draft, topic| draft.topic(topic, 1));
+    let app = draft.processor(slow).ready();
+    app.produce("in", &(0..3).map(|i| Rec::new(format!("k{i}"), format!("retry 60000 {i}"))).collect::<Vec<_>>());
+    let mut host = app.host(1).start();
+    wait::until("all are parked", secs(60), || (app.committed("bad") == [Some(3)]).then_some(()));
+    host.stop(secs(30));
+    kafka::delete_topic(&app.parked("bad"));
+    app.set_processor(&["ordering"], "partition");
+    refused(&app, "3 records are parked", "pelton-parked");
+    app.set_processor(&["ordering"], "key");
+    refused(&app, "is gone", &app.parked("bad"));
+}
+
+/// The store is in the state folder still, of the changelog that is gone: one word is enough to begin anew.
+#[test]
+fn a_new_store_is_begun_where_the_old_one_lies_too() {
+    let app = App::counting(Log::Kafka, "anew", 2).ready();
+    app.produce("in", &one_each(10));
+    app.finish(1);
+    kafka::delete_topic(&app.changelog("count", "counts"));
+    app.produce("in", &one_each(10));
+    allowed(&app, "count/counts", "1");
 }
 
 /// `check` and `run` refuse, twice, and make nothing.

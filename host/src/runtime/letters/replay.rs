@@ -72,7 +72,7 @@ struct Run<'r> {
     /// `None` in a dry run.
     sender: Option<Sender>,
     chunk: Chunk,
-    /// Letters that were taken for replay.
+    /// Letters that were taken for replay, those that stay as they are included: whoever limits them tries something out.
     taken: u64,
     done: Replayed,
     watch: Watch<'r>,
@@ -93,9 +93,9 @@ impl Run<'_> {
     }
 
     fn take(&mut self, letter: &Letter<'_>) -> Result<(), Fault> {
-        match self.way.plan(letter, &mut self.chunk)? {
-            Ok(()) => self.taken += 1,
-            Err(failure) => self.refuse(letter.place, &failure),
+        self.taken += 1;
+        if let Err(failure) = self.way.plan(letter, &mut self.chunk)? {
+            self.refuse(letter.place, &failure);
         }
         if self.chunk.is_full() { self.commit() } else { Ok(()) }
     }

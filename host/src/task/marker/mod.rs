@@ -65,7 +65,7 @@ pub(super) enum Admission {
 
 impl Marker {
     /// Opens the marker in the folder `dir`, making what is missing, and reads what an earlier life of the host has left. `topics`
-    /// are the inputs' in the order that batches index. `Fatal` `state-not-writable`.
+    /// are the ids of the inputs' topics in the order that batches index. `Fatal` `state-not-writable`.
     pub fn open<'a>(dir: &Path, topics: impl Iterator<Item = &'a str>, trials: &Arc<Trials>) -> Result<Marker, Fault> {
         let (file, page) = open(dir).map_err(|error| unwritable(dir, &error))?;
         let page = page.after_death();

@@ -199,7 +199,7 @@ impl Rig {
         let changelogs: Vec<TopicPartition> =
             spec.changelogs.iter().map(|name| TopicPartition::new(name.clone(), 0)).collect();
         let log = Arc::new(self.log.clone());
-        let mut restore = Restore::start(log, &changelogs, &mut stores, self.clock.clone()).unwrap();
+        let mut restore = Restore::start(log, &changelogs, (&mut stores, &[]), self.clock.clone()).unwrap();
         restore.run(&mut stores, Duration::ZERO, |_| ()).unwrap();
         stores
     }
