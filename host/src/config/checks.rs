@@ -115,16 +115,6 @@ impl Checks<'_> {
         }
         if let Some(topic) = &processor.dead_letter_topic {
             self.written(topic, &reads, (node.get("dead_letter_topic"), node), "processor.dead_letter_topic");
-            self.letters_apart(processor, topic, node);
-        }
-    }
-
-    /// Letters among outputs would be read as outputs, and a purge would delete those.
-    fn letters_apart(&mut self, processor: &Processor, topic: &str, node: &Node) {
-        if !topic.is_empty() && processor.outputs.values().any(|output| output == topic) {
-            let message = format!("the processor writes its outputs to the topic `{topic}`");
-            let wrong = Wrong::new("conflict", message, "name a topic of its own for dead letters");
-            self.mistakes.add(place(node, "dead_letter_topic"), "processor.dead_letter_topic", wrong);
         }
     }
 

@@ -177,6 +177,10 @@ impl<'a> Builder<'a> {
                 let topic: Arc<str> = name.as_str().into();
                 self.topic(&topic, &format!("processor {}: dead_letter_topic", processor.name))?;
                 self.keeps_letters(processor, &topic)?;
+                if self.dry && processor.outputs.values().any(|output| output == name) {
+                    let processor = &*processor.name;
+                    tracing::warn!(processor, %topic, "dead letters go among outputs: whoever reads those meets both");
+                }
                 Ok(topic)
             }
             None => {

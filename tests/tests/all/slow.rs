@@ -31,7 +31,7 @@ fn b19_work_slower_than_the_session() {
 #[test]
 fn b19_work_slower_than_the_poll_interval() {
     for hosts in [1, 2] {
-        let app = slow("b19-poll", "6s", 20).property("max.poll.interval.ms", "10000").ready();
+        let app = slow("b19-poll", "6s", 20).property("max.poll.interval.ms", "14000").ready();
         let mut input = busy(16, 1000);
         input.insert(6, Rec::new("k1", "busy 60000 x"));
         app.produce("in", &input);
