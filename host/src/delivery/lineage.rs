@@ -1,6 +1,7 @@
 //! What a committed offset says of the topics that it goes with, so that a start on others of the same names is noticed: the input
 //! that it counts in, and the changelogs that hold what was made of the records before it.
 
+use crate::model::fnv;
 use std::fmt::Write;
 
 /// Topics by the beginnings of their ids (KIP-516), which change when a topic is deleted and created again.
@@ -90,10 +91,7 @@ fn is(one: &str, other: &str) -> bool {
 fn hashed(name: &str) -> String {
     match name.starts_with('#') {
         true => name.to_owned(),
-        // FNV-1a: the same in every version
-        false => {
-            format!("#{:08x}", name.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193)))
-        }
+        false => format!("#{:08x}", fnv::bytes(name.as_bytes()) as u32),
     }
 }
 

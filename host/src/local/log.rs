@@ -84,7 +84,7 @@ impl Log for LocalLog {
     }
 
     fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault> {
-        LocalGroup::observer(self.inner.clone(), group).committed(partitions)
+        self.group(group).committed(partitions)
     }
 
     fn reader(&self, partition: &TopicPartition, offset: i64) -> Result<Box<dyn Source>, Fault> {

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod effects;
 pub mod failpoint;
 pub mod fault;
+pub mod fnv;
 pub mod folder;
 pub mod ids;
 pub mod limits;

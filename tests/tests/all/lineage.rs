@@ -1,7 +1,7 @@
 //! Offsets, state and the topics that they belong to: what was deleted, made again or renamed is told, and nothing is begun anew in silence.
 
 use pelton_tests::app::{cli, plugin};
-use pelton_tests::host::Exit;
+use pelton_tests::host::{Exit, Host};
 use pelton_tests::load::one_each;
 use pelton_tests::wait::{self, secs};
 use pelton_tests::{App, Log, Processor, Rec, kafka};
@@ -13,13 +13,27 @@ fn numbered(from: usize, n: usize) -> Vec<Rec> {
     (from..from + n).map(|i| Rec::new(format!("k{i}"), format!("v{i}"))).collect()
 }
 
+/// A job over two partitions that has had ten records, and has ended.
+fn worked_off(log: Log, name: &str) -> App {
+    let app = App::counting(log, name, 2).ready();
+    app.produce("in", &one_each(10));
+    app.finish(1);
+    app
+}
+
+/// A host that has worked off the twenty records of its one partition, and waits.
+fn at_work(name: &str) -> (App, Host) {
+    let app = App::counting(Log::Kafka, name, 1).ready();
+    app.produce("in", &numbered(0, 20));
+    let host = app.host(1).start();
+    wait::until("the first records are done", secs(60), || (app.committed("count") == [Some(20)]).then_some(()));
+    (app, host)
+}
+
 /// The new topic has more records than the old one: an offset of the old one lies within it.
 #[test]
 fn an_input_made_again_under_a_running_host_is_not_read_on() {
-    let app = App::counting(Log::Kafka, "again", 1).ready();
-    app.produce("in", &numbered(0, 20));
-    let mut host = app.host(1).start();
-    wait::until("the first records are done", secs(60), || (app.committed("count") == [Some(20)]).then_some(()));
+    let (app, mut host) = at_work("again");
     kafka::delete_topic(&app.topic("in"));
     kafka::create_topic(&app.topic("in"), 1, &[]);
     app.produce("in", &numbered(20, 100));
@@ -34,10 +48,7 @@ fn an_input_made_again_under_a_running_host_is_not_read_on() {
 
 #[test]
 fn an_input_that_is_deleted_ends_an_idle_host() {
-    let app = App::counting(Log::Kafka, "deleted", 1).ready();
-    app.produce("in", &numbered(0, 20));
-    let mut host = app.host(1).start();
-    wait::until("the first records are done", secs(60), || (app.committed("count") == [Some(20)]).then_some(()));
+    let (app, mut host) = at_work("deleted");
     kafka::delete_topic(&app.topic("in"));
     assert_eq!(host.wait(secs(60)), FAILED, "{}", host.log());
     assert!(host.log().contains("topic-deleted") && host.log().contains(&app.topic("in")), "{}", host.log());
@@ -46,9 +57,7 @@ fn an_input_that_is_deleted_ends_an_idle_host() {
 /// Local state is gone too, so that only the group knows that there was some.
 #[test]
 fn a_store_without_its_changelog_is_not_begun_anew_in_silence() {
-    let app = App::counting(Log::Kafka, "missing", 2).ready();
-    app.produce("in", &one_each(10));
-    app.finish(1);
+    let app = worked_off(Log::Kafka, "missing");
     kafka::delete_topic(&app.changelog("count", "counts"));
     app.wipe(1);
     app.produce("in", &one_each(10));
@@ -59,9 +68,7 @@ fn a_store_without_its_changelog_is_not_begun_anew_in_silence() {
 /// The changelog is there, but made anew by somebody else.
 #[test]
 fn a_store_with_another_changelog_is_not_begun_anew_in_silence() {
-    let app = App::counting(Log::Kafka, "other", 2).ready();
-    app.produce("in", &one_each(10));
-    app.finish(1);
+    let app = worked_off(Log::Kafka, "other");
     let changelog = app.changelog("count", "counts");
     kafka::delete_topic(&changelog);
     kafka::create_topic(&changelog, 2, &[("cleanup.policy", "compact")]);
@@ -75,9 +82,7 @@ fn a_store_with_another_changelog_is_not_begun_anew_in_silence() {
 #[test]
 fn a_store_that_was_not_there_before_is_not_begun_in_silence() {
     for log in super::BOTH {
-        let app = App::counting(log, "renamed", 2).ready();
-        app.produce("in", &one_each(10));
-        app.finish(1);
+        let app = worked_off(log, "renamed");
         app.set_processor(&["plugin"], plugin("order-counts.wasm").to_str().unwrap());
         app.set_processor(
             &["inputs"],
@@ -95,9 +100,7 @@ fn a_store_that_was_not_there_before_is_not_begun_in_silence() {
 #[test]
 fn a_store_that_comes_back_is_not_gone_on_with_in_silence() {
     for log in super::BOTH {
-        let app = App::counting(log, "back", 2).ready();
-        app.produce("in", &one_each(10));
-        app.finish(1);
+        let app = worked_off(log, "back");
         let counting = std::fs::read_to_string(app.file()).unwrap();
         app.set_processor(&["plugin"], plugin("echo.wasm").to_str().unwrap());
         app.produce("in", &one_each(10));
@@ -129,9 +132,7 @@ fn parked_records_are_not_forgotten_with_their_park() {
 /// The store is in the state folder still, of the changelog that is gone: one word is enough to begin anew.
 #[test]
 fn a_new_store_is_begun_where_the_old_one_lies_too() {
-    let app = App::counting(Log::Kafka, "anew", 2).ready();
-    app.produce("in", &one_each(10));
-    app.finish(1);
+    let app = worked_off(Log::Kafka, "anew");
     kafka::delete_topic(&app.changelog("count", "counts"));
     app.produce("in", &one_each(10));
     allowed(&app, "count/counts", "1");

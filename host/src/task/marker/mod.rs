@@ -8,8 +8,8 @@
 
 mod page;
 
-use crate::model::Fault;
-use page::{Flight, Page, hash};
+use crate::model::{Fault, fnv};
+use page::{Flight, Page};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::ops::RangeInclusive;
@@ -73,7 +73,7 @@ impl Marker {
             file,
             suspected: page.flight,
             page: Page { flight: None, ..page },
-            topics: topics.map(|topic| hash(topic.as_bytes())).collect(),
+            topics: topics.map(|topic| fnv::bytes(topic.as_bytes())).collect(),
             trials: trials.clone(),
             on_trial: false,
             condemned: None,

@@ -1,5 +1,6 @@
 //! What the marker says, and its form in the file: which records are with the plugin, and which ones the host has died with.
 
+use crate::model::fnv;
 use std::array;
 
 /// Bytes of the page: one small write.
@@ -144,20 +145,9 @@ impl Page {
     }
 }
 
-/// FNV-1a: the same in every version of the program, as what is in a file must be.
-pub(super) fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(BASIS, |hash, &byte| mix(hash, u64::from(byte)))
-}
-
-/// The same by words: a page is written twice per call.
+/// FNV-1a by words: a page is written twice per call.
 fn sum(bytes: &[u8]) -> u64 {
-    (0..bytes.len() / 8).fold(BASIS, |hash, at| mix(hash, word(bytes, at * 8)))
-}
-
-const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn mix(hash: u64, word: u64) -> u64 {
-    (hash ^ word).wrapping_mul(0x0100_0000_01b3)
+    fnv::words((0..bytes.len() / 8).map(|at| word(bytes, at * 8)))
 }
 
 fn put(bytes: &mut [u8; BYTES], at: usize, word: &[u8; 8]) {
