@@ -30,7 +30,7 @@ pub(super) fn look_at_log(application: &Application) -> Result<Arc<dyn Log>, Fau
 pub(super) fn run(application: Application, until_idle: bool) -> Result<End, Fault> {
     let bar = RestoreBar::default();
     let show = move |progress| bar.show(progress);
-    runtime::run(application, RunOptions { until_idle, show_restore: Some(Box::new(show)) })
+    runtime::run(application, RunOptions { until_idle, show_restore: Some(Box::new(show)), open_admin: None })
 }
 
 pub(super) fn check(application: &Application) -> Result<Report, Refusals> {

@@ -2,7 +2,7 @@
 
 use super::section::Section;
 use super::settings::{
-    Application, DeadLetters, Input, Kafka, Limits, LogKind, Ordering, Oversize, Parking, Processor, Retry, Start,
+    Admin, Application, Components, DeadLetters, Input, Kafka, Limits, LogKind, Ordering, Oversize, Parking, Processor, Retry, Start,
     Topic,
 };
 use super::tree::{Entry, Node, Value};
@@ -10,7 +10,7 @@ use super::{codes, properties};
 use crate::model::log::{Delivery, GroupProtocol};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The application that stands in the file `path`.
 pub(super) fn application(document: &Node, path: &Path) -> Application {
@@ -33,12 +33,36 @@ pub(super) fn application(document: &Node, path: &Path) -> Application {
         cache_bytes: own.size("cache"),
         write_buffer_bytes: own.size("write_buffers"),
         plugin_stack_bytes: own.size("plugin_stack"),
+        admin: admin(&root.section("admin", "admin")),
+        components: components(&root.section("components", "components"), &own.path("state_dir")),
         log: log_kind(&log, &root),
         topics: topics(&root),
         create_topics: log.switch("create_topics"),
         new_stores: Vec::new(),
         processors: processors(document, folder),
     }
+}
+
+fn admin(section: &Section<'_>) -> Admin {
+    let path = |key| section.get(key).map(|_| section.path(key));
+    Admin {
+        listen: section.text("listen"),
+        token: section.optional_text("token"),
+        tls: path("tls_certificate").zip(path("tls_key")),
+        behind_proxy: section.switch("behind_proxy"),
+        advertise: section.optional_text("advertise"),
+    }
+}
+
+/// The folder is absolute.
+fn components(section: &Section<'_>, state_dir: &Path) -> Components {
+    let folder = |path: PathBuf| path.display().to_string();
+    let store = match section.optional_text("store") {
+        Some(url) if url.contains("://") => url,
+        Some(_) => folder(section.path("store")),
+        None => folder(state_dir.join("components")),
+    };
+    Components { store, properties: properties::read(section.get("properties").and_then(|e| e.node.table())) }
 }
 
 fn cores() -> usize {
@@ -96,6 +120,8 @@ fn processor(section: &Section<'_>) -> Processor {
     Processor {
         name: section.text("name"),
         plugin: section.path("plugin"),
+        watch: section.switch("watch"),
+        probation: section.duration("probation"),
         dead_letter_topic: section.optional_text("dead_letter_topic"),
         inputs: inputs.entries().iter().map(|e| (e.key.clone(), input(&inputs, e))).collect(),
         outputs: outputs.entries().iter().map(|e| (e.key.clone(), outputs.text(&e.key))).collect(),

@@ -5,7 +5,7 @@ use super::names;
 use super::settings::{Application, LogKind, Ordering, Processor};
 use super::tree::{Entry, Node};
 use super::unknown::nearest;
-use super::{units, walk};
+use super::{admin, units, walk};
 use crate::model::ids;
 use std::collections::BTreeSet;
 
@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 pub(super) fn check(application: &Application, document: &Node, mistakes: &mut Collector) {
     let mut checks = Checks { application, document, mistakes };
     checks.log_kind();
+    checks.admin();
     checks.commit_interval();
     checks.unused_topics();
     checks.processors();
@@ -42,6 +43,12 @@ impl Checks<'_> {
             let message = format!("has no meaning with kind = \"{}\"", kind.as_deref().unwrap_or_default());
             let wrong = Wrong::new("conflict", message, "remove it, or change log.kind");
             self.mistakes.add(entry.at, &format!("log.{refused}"), wrong);
+        }
+    }
+
+    fn admin(&mut self) {
+        if let Some((key, wrong)) = admin::problem(self.document, &self.application.admin) {
+            self.at(&["admin", key], &walk::join("admin", key), wrong);
         }
     }
 

@@ -8,6 +8,7 @@ pub mod schema;
 pub mod settings;
 pub mod units;
 
+mod admin;
 mod build;
 mod checks;
 mod codes;
@@ -22,9 +23,10 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use admin::address;
 pub use errors::{ConfigErrors, Mistake};
 pub use settings::{
-    Action, Application, DeadLetters, Input, Kafka, LetterLimit, Limits, LogKind, Ordering, Oversize, Parking,
+    Action, Admin, Application, Components, DeadLetters, Input, Kafka, LetterLimit, Limits, LogKind, Ordering, Oversize, Parking,
     Processor, Retry, Start, Topic,
 };
 

@@ -43,8 +43,10 @@ pub fn sample() -> String {
     let processor = lines("processor")
         .replace("settings =", "inputs.orders = \"orders\"\noutputs.counts = \"order-counts\"\nsettings =");
     format!(
-        "[application]\n{}\n[log]\n{}\n[kafka]\n{}\n[topics.orders]\n{}\n[[processor]]\n{processor}{}",
+        "[application]\n{}\n[admin]\n{}\n[components]\n{}\n[log]\n{}\n[kafka]\n{}\n[topics.orders]\n{}\n[[processor]]\n{processor}{}",
         lines("application"),
+        lines("admin"),
+        lines("components"),
         lines("log"),
         lines("kafka"),
         lines("topics.<topic>"),
@@ -89,7 +91,7 @@ fn kind(kind: Kind) -> String {
         Kind::Factor { min, max } => format!("number, at least {min}, at most {max}"),
         Kind::Duration { min, max } => format!("duration, at least `\"{min}\"`, at most `\"{max}\"`"),
         Kind::Size { min, max } => format!("size in bytes, at least `\"{min}\"`, at most `\"{max}\"`"),
-        Kind::ClientProperties | Kind::TopicProperties => "table of names and single values".to_owned(),
+        Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties => "table of names and single values".to_owned(),
         Kind::LetterLimit => {
             "share, at least `\"0.1%\"`, at most `\"99.9%\"`, or a rate (`\"10/s\"`, `\"100/m\"`, `\"5/h\"`)".to_owned()
         }

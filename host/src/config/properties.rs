@@ -46,6 +46,26 @@ const TOPIC_PROPERTIES: &[&str] = &[
 /// First words of settings that other brokers of the same protocol add.
 const VENDORS: &[&str] = &["confluent.", "redpanda."];
 
+/// What S3-compatible stores are asked for, of the names of `object_store::aws::AmazonS3ConfigKey` and `ClientConfigKey`.
+const STORE_PROPERTIES: &[&str] = &[
+    "allow_http",
+    "allow_invalid_certificates",
+    "aws_access_key_id",
+    "aws_allow_http",
+    "aws_endpoint",
+    "aws_region",
+    "aws_secret_access_key",
+    "aws_server_side_encryption",
+    "aws_session_token",
+    "aws_skip_signature",
+    "aws_sse_kms_key_id",
+    "aws_unsigned_payload",
+    "aws_virtual_hosted_style_request",
+    "connect_timeout",
+    "proxy_url",
+    "timeout",
+];
+
 /// Checks `[kafka.properties]`.
 pub(super) fn check_client(table: &[Entry], path: &str, mistakes: &mut Collector) {
     check(table, path, mistakes, client_problem);
@@ -54,6 +74,11 @@ pub(super) fn check_client(table: &[Entry], path: &str, mistakes: &mut Collector
 /// Checks `[topics.<topic>.properties]`.
 pub(super) fn check_topic(table: &[Entry], path: &str, mistakes: &mut Collector) {
     check(table, path, mistakes, topic_problem);
+}
+
+/// Checks `[components.properties]`.
+pub(super) fn check_store(table: &[Entry], path: &str, mistakes: &mut Collector) {
+    check(table, path, mistakes, store_problem);
 }
 
 /// Names and values; a name whose dots are not quoted (`security.protocol = …`) is the same name. Where one repeats, the last wins
@@ -106,6 +131,11 @@ fn client_problem(name: &str) -> Option<Wrong> {
 fn topic_problem(name: &str) -> Option<Wrong> {
     let known = TOPIC_PROPERTIES.contains(&name) || VENDORS.iter().any(|v| name.starts_with(v));
     (!known).then(|| unknown(name, TOPIC_PROPERTIES, "topics have no property of this name"))
+}
+
+fn store_problem(name: &str) -> Option<Wrong> {
+    let known = STORE_PROPERTIES.contains(&name);
+    (!known).then(|| unknown(name, STORE_PROPERTIES, "stores have no property of this name"))
 }
 
 fn unknown(name: &str, known: &'static [&'static str], message: &str) -> Wrong {

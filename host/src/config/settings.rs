@@ -32,6 +32,8 @@ pub struct Application {
     pub write_buffer_bytes: u64,
     /// Stack of a guest, bytes; one for all plugins, which share an engine.
     pub plugin_stack_bytes: u64,
+    pub admin: Admin,
+    pub components: Components,
     pub log: LogKind,
     /// What `create_topics` makes, by topic name.
     pub topics: BTreeMap<String, Topic>,
@@ -39,6 +41,29 @@ pub struct Application {
     /// `PROCESSOR/STORE` that may begin empty though records are worked off; from the command line, for one start.
     pub new_stores: Vec<String>,
     pub processors: Vec<Processor>,
+}
+
+/// The admin surface.
+#[derive(Clone, Default, PartialEq)]
+pub struct Admin {
+    /// Address and port, as they are written.
+    pub listen: String,
+    /// What every request but those for health must carry, where there is one.
+    pub token: Option<String>,
+    /// PEM files of the certificate with its chain, and of its key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    pub behind_proxy: bool,
+    /// The address that others are told.
+    pub advertise: Option<String>,
+}
+
+/// Where deployed components are kept.
+#[derive(Clone, Default, PartialEq)]
+pub struct Components {
+    /// An absolute folder, or a URL.
+    pub store: String,
+    /// Of the client of a store that has a URL.
+    pub properties: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +96,10 @@ pub struct Processor {
     pub name: String,
     /// The component's file, absolute.
     pub plugin: PathBuf,
+    /// Whether a changed file is deployed.
+    pub watch: bool,
+    /// How long a new version is on probation.
+    pub probation: Duration,
     pub dead_letter_topic: Option<String>,
     /// The plugin's input name → its topic and where to start without a committed offset.
     pub inputs: BTreeMap<String, Input>,
@@ -247,12 +276,37 @@ impl fmt::Debug for Kafka {
     }
 }
 
+/// The token is a secret: it is left out.
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admin")
+            .field("listen", &self.listen)
+            .field("has_token", &self.token.is_some())
+            .field("tls", &self.tls)
+            .field("behind_proxy", &self.behind_proxy)
+            .field("advertise", &self.advertise)
+            .finish()
+    }
+}
+
+/// Values of properties may be secrets: only their names are shown.
+impl fmt::Debug for Components {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Components")
+            .field("store", &self.store)
+            .field("properties", &self.properties.keys())
+            .finish()
+    }
+}
+
 /// A plugin's settings may hold secrets: they are left out.
 impl fmt::Debug for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Processor")
             .field("name", &self.name)
             .field("plugin", &self.plugin)
+            .field("watch", &self.watch)
+            .field("probation", &self.probation)
             .field("dead_letter_topic", &self.dead_letter_topic)
             .field("inputs", &self.inputs)
             .field("outputs", &self.outputs)

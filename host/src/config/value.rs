@@ -36,7 +36,7 @@ pub(super) fn interpret(setting: &Setting, node: &Node) -> Result<Typed, Wrong> 
         Kind::Duration { min, max } => duration(setting, node, min, max),
         Kind::Size { min, max } => size(setting, node, min, max),
         Kind::LetterLimit => letter_limit(setting, node),
-        Kind::ClientProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => match node.value {
+        Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => match node.value {
             Value::Table(_) => Ok(Typed::Table),
             _ => Err(expected(setting, node, "a table")),
         },

@@ -54,6 +54,7 @@ impl Walk<'_> {
         let table = entry.node.table().unwrap_or_default();
         match setting.kind {
             Kind::ClientProperties => properties::check_client(table, path, self.mistakes),
+            Kind::StoreProperties => properties::check_store(table, path, self.mistakes),
             Kind::TopicProperties => properties::check_topic(table, path, self.mistakes),
             Kind::Codes => codes::check(table, path, self.mistakes),
             Kind::Free => self.free(&entry.node, path),

@@ -2,6 +2,7 @@
 //! hears signals.
 
 mod assignment;
+pub mod control;
 mod ending;
 pub mod health;
 mod idle;
@@ -23,13 +24,14 @@ mod ticker;
 mod walk;
 mod worker;
 
+pub use control::Control;
 pub use ending::Ending;
 pub use health::{Health, Snapshot};
 pub use lines::Lines;
 pub use plan::{Plan, Plugins, Report};
 pub use refusals::Refusals;
 pub use restores::{RestoreProgress, Restores, ShowRestore};
-pub use supervisor::{End, RunOptions, run};
+pub use supervisor::{End, OpenAdmin, RunOptions, run};
 pub use walk::{Stretch, settled_ends, walk};
 
 use crate::config::{Application, LogKind};

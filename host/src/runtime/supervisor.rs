@@ -2,6 +2,7 @@
 //! reverse order.
 
 use super::assignment::{Assignment, Reopen};
+use super::control::{Control, Identity, Running};
 use super::idle::IdleCheck;
 use super::instance::StateFolder;
 use super::opener::{Openers, Tools};
@@ -26,7 +27,12 @@ pub struct RunOptions {
     pub until_idle: bool,
     /// Shown how far restores are; for a person at a terminal.
     pub show_restore: Option<ShowRestore>,
+    /// Opens the way in from outside, before the log is reached. What it gives is dropped when the host has ended.
+    pub open_admin: Option<OpenAdmin>,
 }
+
+/// Opens a way in for a host.
+pub type OpenAdmin = Box<dyn FnOnce(Control) -> Result<Box<dyn Send>, Fault>>;
 
 /// How a host ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +61,13 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
     let folder = StateFolder::open(&application.state_dir, &application.id, &clock)?;
     plugins.keep();
+    let identity = Identity {
+        application: application.id.clone(),
+        instance: folder.instance.clone(),
+        pid: std::process::id(),
+    };
+    let control = Control::new(identity, health.clone());
+    let _admin = options.open_admin.map(|open| open(control.clone())).transpose()?;
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
         return Ok(End::Told);
     };
@@ -62,7 +75,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let restores = Restores::new(options.show_restore);
     let limits = limits::Limits::default();
     let shared = Arc::new(Shared { application, log, clock, health, restores, limits, instance, ending });
-    let mut host = Host::new(shared);
+    let mut host = Host::new(shared, control);
     match host.start(&plugins) {
         Ok(true) => host.supervise(options.until_idle),
         Ok(false) => host.shut_down().map(|()| End::Told),
@@ -119,6 +132,7 @@ fn ticker(shared: Arc<Shared>, engine: plugin::Engine) -> Result<JoinHandle<()>,
 /// Everything that was started.
 struct Host {
     shared: Arc<Shared>,
+    control: Control,
     registry: Arc<Registry>,
     workers: Vec<Handle>,
     worker_threads: Vec<JoinHandle<()>>,
@@ -130,9 +144,10 @@ struct Host {
 }
 
 impl Host {
-    fn new(shared: Arc<Shared>) -> Host {
+    fn new(shared: Arc<Shared>, control: Control) -> Host {
         Host {
             shared,
+            control,
             registry: Arc::default(),
             workers: Vec::new(),
             worker_threads: Vec::new(),
@@ -193,6 +208,7 @@ impl Host {
             self.assignments.push(Assignment::new(shared.clone(), spec, workers, openers.clone()));
         }
         self.registry.fill(&self.assignments);
+        self.control.started(Running { shared: self.shared.clone() });
         Ok(())
     }
 
