@@ -105,6 +105,12 @@ impl ProcessorMetrics {
         self.by_code(names::TASK_RECORDS_SKIPPED, names::REASON, reason).increment(count);
     }
 
+    /// A task has changed to another version of the plugin, which has cost it so long.
+    pub fn swapped(&self, _pause: Duration) {}
+
+    /// What became of a version: `deployed`, `refused` or `rolled-back`.
+    pub fn swap(&self, _result: &'static str) {}
+
     pub fn retried(&self) {
         self.retries.increment(1);
     }

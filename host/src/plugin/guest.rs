@@ -29,6 +29,14 @@ pub(super) struct Spec {
     pub(super) pulse: Arc<Pulse>,
 }
 
+/// What a guest has whatever its component is.
+struct Given {
+    context: Context,
+    limits: Limits,
+    state: Option<SharedState>,
+    gate: Arc<Gate>,
+}
+
 /// Where a call leaves its instance for the next one. A call that fails leaves nothing.
 #[derive(Clone, Default)]
 pub(super) struct Slot {
@@ -45,8 +53,14 @@ impl Guest {
         log: Arc<dyn GuestLog>,
     ) -> Guest {
         let gate = Arc::new(Gate::new(log, limits.log_lines));
-        let pulse = Arc::new(Pulse::new(component.linked.given().ticks.clone()));
-        Guest { spec: Arc::new(Spec { component, context, limits, state, gate, pulse }), slot: Slot::default() }
+        Guest::with(component, Given { context, limits, state, gate })
+    }
+
+    /// Another component in the same place: the same context, limits, state and log.
+    pub fn of(&self, component: Arc<Component>) -> Guest {
+        let Spec { context, limits, state, gate, .. } = &*self.spec;
+        let (context, limits, state, gate) = (context.clone(), limits.clone(), state.clone(), gate.clone());
+        Guest::with(component, Given { context, limits, state, gate })
     }
 
     pub fn component(&self) -> &Arc<Component> {
@@ -70,10 +84,22 @@ impl Guest {
         Start::new(self.spec.clone(), now)
     }
 
+    /// Makes an instance and initialises it, for the first call.
+    pub fn warm(&self, now: Duration) -> Start {
+        self.spec.gate.settle();
+        Start::kept(self.spec.clone(), self.slot.clone(), now)
+    }
+
     /// Drops the kept instance, and that of a call in flight once it ends: after an abort its globals may know of effects that
     /// never happened.
     pub fn reset(&mut self) {
         self.slot = Slot::default();
+    }
+
+    fn with(component: Arc<Component>, given: Given) -> Guest {
+        let Given { context, limits, state, gate } = given;
+        let pulse = Arc::new(Pulse::new(component.linked.given().ticks.clone()));
+        Guest { spec: Arc::new(Spec { component, context, limits, state, gate, pulse }), slot: Slot::default() }
     }
 
     fn begin(&mut self, batch: Batch, now: Duration, rerun: bool) -> Call {

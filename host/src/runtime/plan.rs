@@ -4,6 +4,7 @@
 use super::lineage::{self, Lineages};
 use super::matching;
 use super::refusals::Refusals;
+use super::rollout;
 use crate::changelog;
 use crate::config::Ordering;
 use crate::config::names::TOPIC_NAME_MAX;
@@ -14,7 +15,7 @@ use crate::model::log::{Delivery, Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
 use crate::model::{Fault, ids};
 use crate::plugin::{Component, Engine};
-use crate::task::{InputSpec, ProcessorSpec};
+use crate::task::{InputSpec, ProcessorSpec, Versions};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -53,6 +54,20 @@ impl Plugins {
         Ok(Plugins { engine, components })
     }
 
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// In the order of the file.
+    pub(super) fn components(&self) -> &[Arc<Component>] {
+        &self.components
+    }
+
+    /// The same with other components.
+    pub(super) fn with(&self, components: Vec<Arc<Component>>) -> Plugins {
+        Plugins { engine: self.engine.clone(), components }
+    }
+
     /// Keeps the compiled code for the next start.
     pub fn keep(&self) {
         self.components.iter().for_each(|component| self.engine.keep(component));
@@ -83,7 +98,8 @@ impl Plan {
         let (plan, creates) = Builder::new(application, log, true).build(plugins)?;
         plan.belongs(application, log)?;
         let name = |spec: &Arc<ProcessorSpec>| {
-            let manifest = &spec.component.manifest;
+            let version = spec.versions.current();
+            let manifest = &version.component.manifest;
             (spec.name.to_string(), manifest.name.clone(), manifest.version.clone())
         };
         let report = Report { processors: plan.processors.iter().map(name).collect(), creates };
@@ -109,6 +125,8 @@ impl<'a> Builder<'a> {
         for (processor, component) in self.application.processors.iter().zip(&plugins.components) {
             processors.push(Arc::new(self.processor(processor, component.clone())?));
         }
+        let versions = self.internal(rollout::spec(&self.application.id))?;
+        self.topics.get(&versions).map_or(Ok(()), rollout::check)?;
         Ok((Plan { engine: plugins.engine.clone(), processors, topics: self.topics }, self.creates))
     }
 
@@ -140,7 +158,7 @@ impl<'a> Builder<'a> {
             letters: processor.dead_letter.limit.map(|limit| Mutex::new(LetterGate::new(limit))),
             news: Mutex::default(),
             settings: processor.settings.to_string(),
-            component,
+            versions: Versions::new(component),
             metrics: ProcessorMetrics::new(&processor.name),
             stopped: AtomicBool::new(false),
         })

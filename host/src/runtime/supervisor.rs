@@ -7,10 +7,12 @@ use super::idle::IdleCheck;
 use super::instance::StateFolder;
 use super::opener::{Openers, Tools};
 use super::rehearsal::rehearse;
+use super::rollout::{Ledger, Rollout, Shelf, Start, Starting};
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
 use super::{Ending, Health, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
 use super::{limits, membership};
+use crate::components::Store;
 use crate::config::Application;
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict};
 use crate::plugin;
@@ -163,14 +165,16 @@ impl Host {
     fn start(&mut self, plugins: &Plugins) -> Result<bool, Fault> {
         let shared = self.shared.clone();
         let waiting = Waiting { health: &shared.health, ending: &shared.ending, clock: shared.clock };
-        let Some(plan) = self.plan(plugins, waiting)? else { return Ok(false) };
+        let store = Store::open(&shared.application.components)?;
+        let shelf = Arc::new(Shelf::new(plugins.engine().clone(), store));
+        let Some((plan, versions)) = self.plan(plugins, &shelf, waiting)? else { return Ok(false) };
         for index in 0..shared.application.workers {
             let start = || worker::start(shared.clone(), index, self.registry.clone() as Arc<dyn Reopen>);
             let Some((handle, thread)) = waiting.patiently(start)? else { return Ok(false) };
             self.workers.push(handle);
             self.worker_threads.push(thread);
         }
-        self.assign(plan)?;
+        self.assign(plan, (shelf, versions))?;
         for assignment in self.assignments.clone() {
             let join = || membership::start(&shared, &assignment);
             let Some(group) = waiting.patiently(join)? else { return Ok(false) };
@@ -181,26 +185,46 @@ impl Host {
     }
 
     /// What is refused is told before any topic is made. `None` where the host was told to stop.
-    fn plan(&self, plugins: &Plugins, waiting: Waiting<'_>) -> Result<Option<Plan>, Fault> {
-        let (application, log) = (&self.shared.application, &*self.shared.log);
-        let look = || {
-            let plan = Plan::look(application, plugins, log)?;
-            plan.belongs(application, log).map(|()| plan)
-        };
-        let Some(looked) = waiting.patiently(look)? else { return Ok(None) };
-        if !rehearse(&looked, &|| self.shared.ending.is_stopping())? {
-            return Ok(None);
+    fn plan(&self, files: &Plugins, shelf: &Shelf, waiting: Waiting<'_>) -> Result<Option<(Plan, Start)>, Fault> {
+        let (shared, application) = (&self.shared, &self.shared.application);
+        let (log, ledger) = (&*shared.log, self.ledger());
+        let (clock, instance) = (&shared.clock, &*shared.instance);
+        let starting = Starting { application, ledger: &ledger, shelf, clock, instance };
+        loop {
+            let Some(mut start) = waiting.patiently(|| Ok(starting.look(files)?))? else { return Ok(None) };
+            let plugins = files.with(start.components());
+            let look = || {
+                let plan = Plan::look(application, &plugins, log)?;
+                plan.belongs(application, log).map(|()| plan)
+            };
+            let Some(looked) = waiting.patiently(look)? else { return Ok(None) };
+            if !rehearse(&looked, &|| shared.ending.is_stopping())? {
+                return Ok(None);
+            }
+            let Some(plan) = waiting.patiently(|| looked.make(application, &plugins, log))? else { return Ok(None) };
+            match waiting.patiently(|| starting.settle(&mut start, &plan.processors))? {
+                None => return Ok(None),
+                Some(true) => return Ok(Some((plan, start))),
+                // another host was quicker with a version: everything is looked at again
+                Some(false) => {}
+            }
         }
-        waiting.patiently(|| looked.make(application, plugins, log))
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::new(self.shared.log.clone(), &self.shared.application.id)
     }
 
     /// Everything that tasks need, and one assignment per processor.
-    fn assign(&mut self, plan: Plan) -> Result<(), Fault> {
+    fn assign(&mut self, plan: Plan, (shelf, start): (Arc<Shelf>, Start)) -> Result<(), Fault> {
+        let parts = (self.ledger(), shelf);
+        let rollout = Rollout::new(self.shared.clone(), parts, &plan, self.workers.clone(), start);
+        self.helpers.append(&mut rollout.run()?);
         let (shared, Plan { engine, processors, topics }) = (&self.shared, plan);
         self.helpers.push(ticker(shared.clone(), engine)?);
         self.helpers.push(limits::start(shared.clone(), topics.clone())?);
         let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
-        let tools = Arc::new(Tools { shared: shared.clone(), topics, stores, trials: Arc::default() });
+        let tools = Arc::new(Tools { shared: shared.clone(), topics, stores, trials: Arc::default(), rollout: rollout.clone() });
         let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
         self.openers = Some((openers.clone(), threads));
         for (shift, spec) in processors.into_iter().enumerate() {
@@ -208,7 +232,7 @@ impl Host {
             self.assignments.push(Assignment::new(shared.clone(), spec, workers, openers.clone()));
         }
         self.registry.fill(&self.assignments);
-        self.control.started(Running { shared: self.shared.clone() });
+        self.control.started(Running { shared: self.shared.clone(), rollout });
         Ok(())
     }
 

@@ -48,8 +48,12 @@ enum Command {
     Release(Vec<TaskId>, Sender<Returned>),
     /// Abort, then let go of these tasks.
     Drop(Vec<TaskId>, Sender<Returned>),
+    /// Something to be looked at between two turns.
+    Ask(Question),
     Stop,
 }
+
+type Question = Box<dyn FnOnce(&mut [Task]) + Send>;
 
 /// A task ready to run, with the topics it writes to: outputs, changelogs, dead letters.
 pub(super) struct Opened {
@@ -104,6 +108,21 @@ impl Handle {
         answer
     }
 
+    /// Asks about its tasks, between two turns of the worker. `None` where it has not answered within `patience`.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut [Task]) -> T + Send + 'static,
+        patience: Duration,
+    ) -> Option<T> {
+        let (done, answer) = channel();
+        let ask = move |tasks: &mut [Task]| {
+            let _ = done.send(question(tasks));
+        };
+        let _ = self.inner.commands.send(Command::Ask(Box::new(ask)));
+        self.wake();
+        answer.recv_timeout(patience).ok()
+    }
+
     /// Asks the worker to commit what it has and end.
     pub(super) fn stop(&self) {
         self.send(Command::Stop);
@@ -127,7 +146,8 @@ impl Handle {
         self.wake();
     }
 
-    fn wake(&self) {
+    /// Lets a worker that sleeps look around.
+    pub(super) fn wake(&self) {
         if let Some(thread) = self.inner.thread.get() {
             thread.unpark();
         }
@@ -404,6 +424,7 @@ impl Worker {
                     self.abort("partition-lost");
                     let _ = done.send(self.let_go(&ids));
                 }
+                Ok(Command::Ask(question)) => question(&mut self.tasks),
                 Ok(Command::Stop) => return self.stop(),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
             }

@@ -10,6 +10,7 @@ pub use status::{
     VersionStatus,
 };
 
+use super::rollout::Rollout;
 use super::{Health, Shared, Snapshot};
 use crate::model::Fault;
 use std::sync::{Arc, OnceLock};
@@ -39,6 +40,7 @@ pub struct Identity {
 /// What there is once the host has reached its log and knows its topics.
 pub(super) struct Running {
     pub shared: Arc<Shared>,
+    pub rollout: Arc<Rollout>,
 }
 
 impl Control {

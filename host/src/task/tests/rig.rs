@@ -91,7 +91,7 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
         letters: None,
         news: Mutex::default(),
         settings: "{}".into(),
-        component,
+        versions: crate::task::Versions::new(component),
         metrics: ProcessorMetrics::new("proc"),
         stopped: AtomicBool::new(false),
     }
@@ -170,7 +170,8 @@ impl Rig {
         let stores = Arc::new(Mutex::new(self.stores(&spec)));
         let log = Arc::new(Traced { task: id() });
         let view: Arc<Mutex<dyn StateView>> = stores.clone();
-        let guest = Guest::new(spec.component.clone(), context(), spec.limits.clone(), Some(view), log);
+        let version = spec.versions.current();
+        let guest = Guest::new(version.component.clone(), context(), spec.limits.clone(), Some(view), log);
         let topics = spec.inputs.iter().map(|input| &*input.topic);
         let marker = Marker::open(&self.folder.path().join("marker"), topics, &Arc::<Trials>::default()).unwrap();
         let inputs = sources.into_iter().map(|source| self.input(source)).collect();
@@ -182,6 +183,7 @@ impl Rig {
             inputs,
             stores: Some(stores),
             guest,
+            version,
             marker,
         }
     }
@@ -220,7 +222,7 @@ impl Rig {
     pub(crate) fn restart_with(&mut self, how: Restart, settings: impl FnOnce(&mut ProcessorSpec)) {
         let task = self.tasks.remove(0);
         self.out.abort().unwrap();
-        let mut spec = processor(task.spec.component.clone());
+        let mut spec = processor(task.version().component.clone());
         let old = &task.spec;
         (spec.inputs, spec.changelogs, spec.delivery) = (old.inputs.clone(), old.changelogs.clone(), old.delivery);
         (spec.retry, spec.ordering, spec.parking) = (old.retry.clone(), old.ordering, old.parking.clone());
