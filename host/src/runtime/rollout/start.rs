@@ -94,7 +94,7 @@ impl Starting<'_> {
         let component = self.shelf.get(&active.digest).map_err(|fault| of_version(processor, &active, fault))?;
         matching::check(processor, &component.manifest).map_err(|fault| of_version(processor, &active, fault))?;
         let (file, sequence) = (processor.plugin.display(), active.sequence);
-        tracing::info!(processor = name, sequence, digest = active.digest, %file, "the active version is another one than the file");
+        tracing::warn!(processor = name, sequence, digest = active.digest, %file, "the active version is not what the file holds: `pelton deploy` would make it so");
         Ok(Choice { component, active: Some(active), is_new: false, file: digest })
     }
 
