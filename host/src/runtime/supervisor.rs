@@ -61,11 +61,8 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
     let folder = StateFolder::open(&application.state_dir, &application.id, &clock)?;
     plugins.keep();
-    let identity = Identity {
-        application: application.id.clone(),
-        instance: folder.instance.clone(),
-        pid: std::process::id(),
-    };
+    let identity =
+        Identity { application: application.id.clone(), instance: folder.instance.clone(), pid: std::process::id() };
     let control = Control::new(identity, health.clone());
     let _admin = options.open_admin.map(|open| open(control.clone())).transpose()?;
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {

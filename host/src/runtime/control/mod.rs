@@ -24,6 +24,7 @@ struct Inner {
     identity: Identity,
     health: Arc<Health>,
     running: OnceLock<Running>,
+    address: OnceLock<String>,
 }
 
 /// Which host it is.
@@ -43,7 +44,7 @@ pub(super) struct Running {
 
 impl Control {
     pub(super) fn new(identity: Identity, health: Arc<Health>) -> Control {
-        Control { inner: Arc::new(Inner { identity, health, running: OnceLock::new() }) }
+        Control { inner: Arc::new(Inner { identity, health, running: OnceLock::new(), address: OnceLock::new() }) }
     }
 
     /// From now on the rest can be asked.
@@ -58,6 +59,11 @@ impl Control {
     /// Whether the host is live and ready, and if not, why.
     pub fn health(&self) -> Snapshot {
         self.inner.health.snapshot()
+    }
+
+    /// The admin surface listens, and others reach it there.
+    pub fn listens_at(&self, address: &str) {
+        let _ = self.inner.address.set(address.to_owned());
     }
 
     /// `Transient` `starting` before the host has reached its log.

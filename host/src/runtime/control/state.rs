@@ -21,6 +21,9 @@ pub struct Scan {
     pub store: String,
     pub partition: Option<i32>,
     pub range: ScanRange,
+    /// Of the page before: partitions below are passed over, and in this one what lies before the key in the order of the scan.
+    /// The key itself is the first one of this page.
+    pub resume: Option<(i32, Vec<u8>)>,
 }
 
 /// What a question about state comes to.
@@ -28,7 +31,11 @@ pub struct Scan {
 pub enum Answer<T> {
     Here(T),
     /// Another host holds the partition; its address where it is known.
-    Elsewhere { partition: i32, instance: Option<String>, address: Option<String> },
+    Elsewhere {
+        partition: i32,
+        instance: Option<String>,
+        address: Option<String>,
+    },
 }
 
 /// A value and where it was found.
