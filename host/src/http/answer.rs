@@ -25,7 +25,7 @@ pub(super) type Answered = Result<Response, Refusal>;
 /// Codes of faults that say that something is not there.
 const ABSENT: &[&str] = &["processor-unknown", "store-unknown", "partition-unknown", "version-unknown"];
 /// Codes of faults that say that something else is going on, or went before.
-const CONFLICTS: &[&str] = &["deploy-superseded", "deploy-running", "no-previous-version", "rollback-impossible"];
+const CONFLICTS: &[&str] = &["deploy-overtaken", "rollback-impossible"];
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Refusal {
@@ -107,7 +107,7 @@ mod tests {
         let of = |fault: Fault| Refusal::from(fault).status.as_u16();
         assert_eq!(of(Fault::fatal("processor-unknown", "x")), 404);
         assert_eq!(of(Fault::transient("starting", "x")), 503);
-        assert_eq!(of(Fault::transient("deploy-running", "x")), 409);
+        assert_eq!(of(Fault::transient("deploy-overtaken", "x")), 409);
         assert_eq!(of(Fault::fenced("producer-fenced", "x")), 409);
         assert_eq!(of(Fault::fatal("plugin-core-module", "x")), 422);
     }

@@ -31,7 +31,7 @@ impl Asked for Control {
     }
 
     fn listens_at(&self, address: &str) {
-        Control::listens_at(self, address);
+        Control::listens_at(self, address.to_owned());
     }
 
     fn status(&self) -> Result<Status, Fault> {

@@ -33,7 +33,7 @@ const RANGE: &[&str] = &["from", "from_hex", "to", "to_hex", "prefix", "prefix_h
 const LIMIT: i64 = 100;
 const MOST: i64 = 1000;
 /// Bytes of keys and values in a page; one entry goes alone where it is larger.
-const PAGE_BYTES: u32 = 1 << 20;
+const PAGE_BYTES: u32 = 256 << 10;
 
 pub(super) async fn read(
     State(app): State<App>,
@@ -59,11 +59,11 @@ async fn get(app: App, (processor, store): (String, String), key: Vec<u8>, query
 }
 
 async fn scan(app: App, (processor, store): (String, String), query: &Query) -> Answered {
-    let (range, partition, resume) = (range(query)?, partition(query)?, cursor(query)?);
-    if partition.is_some() && resume.as_ref().is_some_and(|(at, _)| Some(*at) != partition) {
+    let (range, partition, from) = (range(query)?, partition(query)?, cursor(query)?);
+    if partition.is_some() && from.as_ref().is_some_and(|(at, _)| Some(*at) != partition) {
         return Err(bad("cursor is of another partition".to_owned()));
     }
-    let ask = Scan { processor, store, partition, range, resume };
+    let ask = Scan { processor, store, partition, range, from };
     let page = here(app.look(move |host| host.scan(&ask)).await?)?;
     ok(&reply(page))
 }
@@ -71,7 +71,7 @@ async fn scan(app: App, (processor, store): (String, String), query: &Query) -> 
 fn reply(page: Page) -> PageReply {
     let entry = |Entry { partition, key, value }| EntryReply { partition, key: owned(key), value: owned(value) };
     let cursor = page.next.map(|(partition, key)| Cursor { partition, key }.show());
-    PageReply { entries: page.entries.into_iter().map(entry).collect(), cursor }
+    PageReply { entries: page.entries.into_iter().map(entry).collect(), partitions: page.partitions, cursor }
 }
 
 fn range(query: &Query) -> Result<ScanRange, Refusal> {

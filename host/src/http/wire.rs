@@ -16,6 +16,8 @@ pub struct ValueReply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageReply {
     pub entries: Vec<EntryReply>,
+    /// Of which the page is; others may be on other hosts.
+    pub partitions: Vec<i32>,
     /// For the next page; null where this was the last.
     pub cursor: Option<String>,
 }

@@ -94,10 +94,11 @@ fn answers_have_the_fields_that_are_described() {
     assert_eq!(fields(&ask(&rig.address, "POST", "/v1/processors/p/pause").json()), schema("Paused"));
     assert_eq!(fields(&get(&rig.address, "/readyz").json()), schema("Health"));
     assert_eq!(fields(&get(&rig.address, "/nowhere").json()), schema("Error"));
-    use crate::runtime::control::{FailureStatus, HistoryEntry, PositionStatus, RestoreStatus};
+    use crate::runtime::control::{FailureStatus, HistoryEntry, LagStatus, PositionStatus, RestoreStatus};
     let of = |value: Result<Value, serde_json::Error>| fields(&value.unwrap());
     assert_eq!(of(serde_json::to_value(HistoryEntry::default())), schema("HistoryEntry"));
     assert_eq!(of(serde_json::to_value(PositionStatus::default())), schema("Position"));
     assert_eq!(of(serde_json::to_value(RestoreStatus::default())), schema("Restore"));
+    assert_eq!(of(serde_json::to_value(LagStatus::default())), schema("Lag"));
     assert_eq!(of(serde_json::to_value(FailureStatus::default())), schema("Failure"));
 }

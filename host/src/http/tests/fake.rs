@@ -109,8 +109,8 @@ impl Asked for Fake {
         self.hear("scan".into())?;
         *self.scan.lock().unwrap() = Some(ask.clone());
         let entry = |key: &[u8]| Entry { partition: 1, key: key.to_vec(), value: b"v".to_vec() };
-        let next = ask.resume.is_none().then(|| (1, b"c\xff".to_vec()));
-        Ok(Answer::Here(Page { entries: vec![entry(b"a"), entry(b"\xff")], next }))
+        let next = ask.from.is_none().then(|| (1, b"c\xff".to_vec()));
+        Ok(Answer::Here(Page { entries: vec![entry(b"a"), entry(b"\xff")], partitions: vec![1], next }))
     }
 
     fn history(&self, processor: &str) -> Result<History, Fault> {

@@ -79,7 +79,7 @@ fn a_range_goes_on_where_its_page_ended() {
     let cursor = first["cursor"].as_str().unwrap().to_owned();
     assert_eq!(page(&format!("prefix=a&limit=2&cursor={cursor}"))["cursor"], json!(null));
     let scan = rig.fake.scan.lock().unwrap().clone().unwrap();
-    assert_eq!((scan.resume, scan.range.limit), (Some((1, b"c\xff".to_vec())), 2));
+    assert_eq!((scan.from, scan.range.limit), (Some((1, b"c\xff".to_vec())), 2));
     assert_eq!(page(&format!("partition=0&cursor={cursor}"))["code"], "bad-query");
 }
 
