@@ -38,6 +38,11 @@ impl Restores {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
     }
 
+    /// How far the restore of a task is, while there is one.
+    pub fn of(&self, task: &TaskId) -> Option<Progress> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).get(task).copied()
+    }
+
     pub fn show(&self) {
         if let Some(show) = &self.show {
             show(self.sum());

@@ -10,8 +10,8 @@ use super::rehearsal::rehearse;
 use super::rollout::{Ledger, Rollout, Shelf, Start, Starting};
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
-use super::{Ending, Health, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
-use super::{limits, membership};
+use super::{Ending, Health, Lags, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
+use super::{hosts, lag, limits, membership};
 use crate::components::Store;
 use crate::config::Application;
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict};
@@ -63,12 +63,9 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;
     let folder = StateFolder::open(&application.state_dir, &application.id, &clock)?;
     plugins.keep();
-    let identity = Identity {
-        application: application.id.clone(),
-        instance: folder.instance.clone(),
-        pid: std::process::id(),
-    };
-    let control = Control::new(identity, health.clone());
+    let identity =
+        Identity { application: application.id.clone(), instance: folder.instance.clone(), pid: std::process::id() };
+    let control = Control::new(identity, health.clone(), clock.wall_ms());
     let _admin = options.open_admin.map(|open| open(control.clone())).transpose()?;
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
         return Ok(End::Told);
@@ -76,7 +73,8 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let instance = folder.instance;
     let restores = Restores::new(options.show_restore);
     let limits = limits::Limits::default();
-    let shared = Arc::new(Shared { application, log, clock, health, restores, limits, instance, ending });
+    let (lags, hosts) = (Lags::default(), control.hosts());
+    let shared = Arc::new(Shared { application, log, clock, health, restores, limits, lags, hosts, instance, ending });
     let mut host = Host::new(shared, control);
     match host.start(&plugins) {
         Ok(true) => host.supervise(options.until_idle),
@@ -232,7 +230,10 @@ impl Host {
             self.assignments.push(Assignment::new(shared.clone(), spec, workers, openers.clone()));
         }
         self.registry.fill(&self.assignments);
-        self.control.started(Running { shared: self.shared.clone(), rollout });
+        self.helpers.push(lag::start(shared.clone(), self.assignments.clone())?);
+        self.helpers.push(hosts::start(shared.clone())?);
+        let running = Running::new(shared.clone(), rollout, self.workers.clone(), self.assignments.clone());
+        self.control.started(running);
         Ok(())
     }
 
@@ -264,21 +265,20 @@ impl Host {
         self.shut_down().map(|()| end)
     }
 
-    /// A worker that has not turned for long makes the host unhealthy; nothing in the process can be trusted to finish, so it leaves
-    /// its groups by ending.
+    /// A worker that has not turned for half of `stuck_after` is told of, so that whoever watches over the host sees it; after all of it
+    /// nothing in the process can be trusted to finish, so it leaves its groups by ending.
     fn watch(&self, now: Duration) {
-        let limit = self.shared.application.stuck_after;
         if self.worker_threads.iter().any(JoinHandle::is_finished) {
             self.shared.ending.exit_now(Fault::fatal("thread-panicked", "a worker ended by itself; see the log"));
         }
-        for (index, worker) in self.workers.iter().enumerate() {
-            let silent = now.saturating_sub(worker.last_turn());
-            if silent > limit {
-                let reason = format!("worker {index} has been silent for {silent:?}");
-                self.shared.health.stuck(reason.clone());
-                self.shared.health.say_changes(self.shared.clock.monotonic());
-                self.shared.ending.exit_now(Fault::fatal("worker-stuck", reason));
-            }
+        let limit = self.shared.application.stuck_after;
+        let silent = self.workers.iter().map(|worker| now.saturating_sub(worker.last_turn())).enumerate();
+        let Some((index, longest)) = silent.max_by_key(|(_, silent)| *silent) else { return };
+        let reason = || format!("worker {index} has been silent for {} s", longest.as_secs());
+        self.shared.health.stuck((longest > limit / 2).then(reason));
+        if longest > limit {
+            self.shared.health.say_changes(self.shared.clock.monotonic());
+            self.shared.ending.exit_now(Fault::fatal("worker-stuck", reason()));
         }
     }
 

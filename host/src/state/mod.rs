@@ -5,6 +5,7 @@
 
 mod applied;
 mod clear;
+mod committed;
 mod faults;
 mod options;
 mod overlay;
@@ -17,6 +18,7 @@ mod view;
 mod tests;
 
 pub use applied::{Applied, AppliedState, Position, StoreState};
+pub use committed::CommittedPage;
 pub use options::Shared;
 pub use overlay::Change;
 pub use stores::Stores;

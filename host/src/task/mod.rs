@@ -14,6 +14,7 @@ mod pacing;
 mod park;
 mod parking;
 mod retry;
+mod seen;
 mod spec;
 mod step;
 mod swap;
@@ -28,11 +29,12 @@ pub use input::Input;
 pub use lifecycle::{State, stops_processor};
 pub use marker::{Marker, Trials};
 pub use outbox::{OutTopic, Outbox};
+pub use seen::Seen;
 pub use spec::{InputSpec, Lease, ProcessorSpec, Routes};
 pub use step::Step;
 pub use version::{Failed, Version, Versions};
 
-use crate::delivery::{Attempts, Example};
+use crate::delivery::{Attempts, Example, Mishap};
 use crate::metrics::Traffic;
 use crate::model::log::{Committed, Group, Source};
 use crate::model::state::StateView;
@@ -89,6 +91,8 @@ struct Tally {
     dead_letters: BTreeMap<&'static str, (u64, Example)>,
     /// How many records and letters the processor's count of letters knows of.
     told: (u64, u64),
+    /// Whether a record's first failure was kept for whoever asks: one of many is enough.
+    noted: bool,
 }
 
 /// A call in flight, when it began on the monotonic clock, and where its records came from.
@@ -281,7 +285,7 @@ impl Task {
     }
 
     /// Reads the state as the plugin sees it now. `None` where there is none.
-    pub fn read<T>(&mut self, read: impl FnOnce(&mut dyn StateView) -> T) -> Option<T> {
+    pub fn read<T>(&self, read: impl FnOnce(&mut dyn StateView) -> T) -> Option<T> {
         self.stores().map(|mut stores| read(&mut *stores))
     }
 
@@ -316,6 +320,8 @@ impl Task {
         self.spec.metrics.committed(traffic);
         for (code, (count, example)) in dead_letters {
             self.spec.metrics.dead_letters(code, count);
+            let Example { time_ms, message, place } = example.clone();
+            self.spec.note(Mishap { time_ms, code: code.to_owned(), message, place: Some(place) });
             self.spec.news.lock().unwrap_or_else(PoisonError::into_inner).add(code, count, example);
         }
     }

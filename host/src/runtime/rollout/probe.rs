@@ -64,11 +64,11 @@ fn place(rollout: &Rollout, spec: &ProcessorSpec) -> Option<Place> {
     let mut found: Vec<Place> = Vec::new();
     for worker in &rollout.workers {
         let name = spec.name.clone();
-        let own = move |tasks: &mut [Task]| -> Vec<(TaskId, Positions)> {
+        let own = move |tasks: &[Task]| -> Vec<(TaskId, Positions)> {
             let own = tasks.iter().filter(|task| task.id.processor == name);
             own.map(|task| (task.id.clone(), task.positions())).collect()
         };
-        let tasks = worker.ask(own, PATIENCE).unwrap_or_default();
+        let tasks = worker.ask(own).recv_timeout(PATIENCE).unwrap_or_default();
         found.extend(tasks.into_iter().map(|(task, positions)| Place { worker: worker.clone(), task, positions }));
     }
     found.into_iter().max_by_key(|place| place.positions.iter().map(|(_, offset)| *offset).max())
@@ -173,9 +173,9 @@ impl Remote {
         read: impl FnOnce(&mut dyn StateView) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Fault> {
         let id = self.task.clone();
-        let answer = self.worker.ask(move |tasks| tasks.iter_mut().find(|task| task.id == id)?.read(read), PATIENCE);
+        let answer = self.worker.ask(move |tasks| tasks.iter().find(|task| task.id == id)?.read(read));
         let gone = || Fault::transient("task-gone", format!("task {}: it is not here any more", self.task));
-        answer.flatten().ok_or_else(gone)?
+        answer.recv_timeout(PATIENCE).ok().flatten().ok_or_else(gone)?
     }
 }
 
