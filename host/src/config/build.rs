@@ -2,8 +2,8 @@
 
 use super::section::Section;
 use super::settings::{
-    Admin, Application, Components, DeadLetters, Input, Kafka, Limits, LogKind, Ordering, Oversize, Parking, Processor, Retry, Start,
-    Topic,
+    Admin, Application, Components, DeadLetters, Input, Kafka, Limits, LogKind, Ordering, Oversize, Parking, Processor,
+    Retry, Start, Topic,
 };
 use super::tree::{Entry, Node, Value};
 use super::{codes, properties};

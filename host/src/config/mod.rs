@@ -26,8 +26,8 @@ mod tests;
 pub use admin::address;
 pub use errors::{ConfigErrors, Mistake};
 pub use settings::{
-    Action, Admin, Application, Components, DeadLetters, Input, Kafka, LetterLimit, Limits, LogKind, Ordering, Oversize, Parking,
-    Processor, Retry, Start, Topic,
+    Action, Admin, Application, Components, DeadLetters, Input, Kafka, LetterLimit, Limits, LogKind, Ordering,
+    Oversize, Parking, Processor, Retry, Start, Topic,
 };
 
 use std::collections::BTreeMap;

@@ -91,7 +91,9 @@ fn kind(kind: Kind) -> String {
         Kind::Factor { min, max } => format!("number, at least {min}, at most {max}"),
         Kind::Duration { min, max } => format!("duration, at least `\"{min}\"`, at most `\"{max}\"`"),
         Kind::Size { min, max } => format!("size in bytes, at least `\"{min}\"`, at most `\"{max}\"`"),
-        Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties => "table of names and single values".to_owned(),
+        Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties => {
+            "table of names and single values".to_owned()
+        }
         Kind::LetterLimit => {
             "share, at least `\"0.1%\"`, at most `\"99.9%\"`, or a rate (`\"10/s\"`, `\"100/m\"`, `\"5/h\"`)".to_owned()
         }

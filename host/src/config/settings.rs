@@ -292,10 +292,7 @@ impl fmt::Debug for Admin {
 /// Values of properties may be secrets: only their names are shown.
 impl fmt::Debug for Components {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Components")
-            .field("store", &self.store)
-            .field("properties", &self.properties.keys())
-            .finish()
+        f.debug_struct("Components").field("store", &self.store).field("properties", &self.properties.keys()).finish()
     }
 }
 

@@ -36,10 +36,12 @@ pub(super) fn interpret(setting: &Setting, node: &Node) -> Result<Typed, Wrong> 
         Kind::Duration { min, max } => duration(setting, node, min, max),
         Kind::Size { min, max } => size(setting, node, min, max),
         Kind::LetterLimit => letter_limit(setting, node),
-        Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => match node.value {
-            Value::Table(_) => Ok(Typed::Table),
-            _ => Err(expected(setting, node, "a table")),
-        },
+        Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => {
+            match node.value {
+                Value::Table(_) => Ok(Typed::Table),
+                _ => Err(expected(setting, node, "a table")),
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod applied;
 mod clear;
 mod faults;
+mod load;
 mod options;
 mod overlay;
 mod recent;
@@ -17,6 +18,7 @@ mod view;
 mod tests;
 
 pub use applied::{Applied, AppliedState, Position, StoreState};
+pub use load::Load;
 pub use options::Shared;
 pub use overlay::Change;
 pub use stores::Stores;

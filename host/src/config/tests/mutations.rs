@@ -156,7 +156,9 @@ fn of_the_wrong_type() {
             Kind::Switch => "\"true\"".to_owned(),
             Kind::Duration { .. } | Kind::Size { .. } | Kind::LetterLimit => "10".to_owned(),
             Kind::Text | Kind::Name | Kind::Topic | Kind::TopicOrTable | Kind::Path | Kind::Choice(_) => "5".to_owned(),
-            Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => "\"x\"".to_owned(),
+            Kind::ClientProperties | Kind::StoreProperties | Kind::TopicProperties | Kind::Codes | Kind::Free => {
+                "\"x\"".to_owned()
+            }
         };
         let path = concrete(case.setting.path);
         let text = case.with_line(&format!("{} = {wrong}", case.key));

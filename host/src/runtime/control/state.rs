@@ -28,7 +28,11 @@ pub struct Scan {
 pub enum Answer<T> {
     Here(T),
     /// Another host holds the partition; its address where it is known.
-    Elsewhere { partition: i32, instance: Option<String>, address: Option<String> },
+    Elsewhere {
+        partition: i32,
+        instance: Option<String>,
+        address: Option<String>,
+    },
 }
 
 /// A value and where it was found.
