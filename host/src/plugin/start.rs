@@ -12,6 +12,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
@@ -93,6 +94,7 @@ pub(super) async fn start(spec: &Spec) -> Result<Running, Unstarted> {
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
     let instance = linked.instantiate(&mut store).await.map_err(|error| broke(&error, store.data_mut()))?;
+    spec.usage.started.fetch_add(1, Relaxed);
     let mut running = linked.bind(store, &instance).map_err(|error| Unstarted::Refused(format!("{error:#}")))?;
     match running.init(&spec.context).await {
         Ok(Ok(())) => {

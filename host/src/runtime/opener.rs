@@ -8,7 +8,7 @@ use super::{Shared, plan};
 use crate::changelog::{Progress, Restore, Step};
 use crate::config::settings::Start;
 use crate::delivery::{Lineage, Mishap};
-use crate::metrics::ChangelogMetrics;
+use crate::metrics::StoreMetrics;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
 use crate::model::{Clock, Fault, TaskId, TopicPartition, Verdict};
@@ -329,8 +329,11 @@ impl Opening<'_> {
             job.spec.changelogs.iter().map(|name| TopicPartition::new(name.clone(), job.id.partition)).collect();
         let new = self.new_stores();
         let mut restore = Restore::start(shared.log.clone(), &changelogs, (&mut stores, &new), Arc::new(shared.clock))?;
+        let mut counted = 0;
         while !self.job.is_cancelled() {
-            if restore.step(&mut stores, FETCH_WAIT)? == Step::Done {
+            let step = restore.step(&mut stores, FETCH_WAIT)?;
+            self.count_restored(&restore.progress(), &mut counted);
+            if step == Step::Done {
                 self.restored(&restore.progress());
                 return Ok(Some(stores));
             }
@@ -346,12 +349,17 @@ impl Opening<'_> {
         named.filter(|(processor, _)| *processor == &*self.job.inner.id.processor).map(|(_, store)| store).collect()
     }
 
-    fn restored(&self, progress: &Progress) {
-        let spec = &self.job.inner.spec;
-        if let [store, ..] = &spec.all_stores()[..] {
+    /// Counts what was read since the last look, so that a rate can be seen while it goes on.
+    fn count_restored(&self, progress: &Progress, counted: &mut u64) {
+        let (spec, more) = (&self.job.inner.spec, progress.records.saturating_sub(*counted));
+        if let ([store, ..], true) = (&spec.all_stores()[..], more > 0) {
             // a task's stores are restored together, and counted under the first
-            ChangelogMetrics::new(&spec.name, &store.name).restored(progress.records);
+            StoreMetrics::new(&spec.name, &store.name).restored(more);
         }
+        *counted = progress.records;
+    }
+
+    fn restored(&self, progress: &Progress) {
         if progress.records > 0 {
             let (records, rate) = (progress.records, progress.records_per_second as u64);
             tracing::info!(task = %self.job.inner.id, records, rate, "restored from the changelog");
@@ -370,7 +378,7 @@ impl Opening<'_> {
         // the guest sees its own stores only, by their numbers
         let view = ready.stores.clone().map(|stores| stores as Arc<Mutex<dyn StateView>>);
         let view = view.filter(|_| !spec.stores.is_empty());
-        let log = Arc::new(Traced { task: job.id.clone() });
+        let log = Arc::new(Traced { task: job.id.clone(), metrics: spec.metrics.plugin.clone() });
         let guest = Guest::new(ready.version.component.clone(), context, spec.limits.clone(), view, log);
         let inputs = self.inputs(sources, &ready);
         let find = |names: &mut dyn Iterator<Item = &Arc<str>>| {

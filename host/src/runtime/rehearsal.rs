@@ -22,7 +22,10 @@ pub(super) fn rehearse(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Ref
 
 fn start(spec: &ProcessorSpec, plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Fault> {
     let context = plan::context(spec, PARTITION, &plan.topics);
-    let log = Arc::new(Traced { task: TaskId { processor: spec.name.clone(), partition: PARTITION } });
+    let log = Arc::new(Traced {
+        task: TaskId { processor: spec.name.clone(), partition: PARTITION },
+        metrics: spec.metrics.plugin.clone(),
+    });
     let component = spec.versions.current().component.clone();
     let guest = Guest::new(component, context, spec.limits.clone(), Some(Arc::new(Mutex::new(Empty))), log);
     start_once(&guest, (&spec.name, &spec.versions.current().component.manifest.name), stop)

@@ -14,6 +14,7 @@ use super::{Ending, Health, Lags, Plan, Plugins, Restores, Shared, ShowRestore, 
 use super::{hosts, lag, limits, membership};
 use crate::components::Store;
 use crate::config::Application;
+use crate::metrics::{HostMetrics, MemoryMetrics};
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict};
 use crate::plugin;
 use crate::state;
@@ -65,6 +66,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     plugins.keep();
     let identity =
         Identity { application: application.id.clone(), instance: folder.instance.clone(), pid: std::process::id() };
+    HostMetrics::name(&identity.application, &identity.instance);
     let control = Control::new(identity, health.clone(), clock.wall_ms());
     let _admin = options.open_admin.map(|open| open(control.clone())).transpose()?;
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
@@ -77,7 +79,10 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let shared = Arc::new(Shared { application, log, clock, health, restores, limits, lags, hosts, instance, ending });
     let mut host = Host::new(shared, control);
     match host.start(&plugins) {
-        Ok(true) => host.supervise(options.until_idle),
+        Ok(true) => {
+            host.metrics.up(true);
+            host.supervise(options.until_idle)
+        }
         Ok(false) => host.shut_down().map(|()| End::Told),
         Err(fault) => {
             // what was started already goes the same way as ever; the reason is the first one
@@ -141,6 +146,8 @@ struct Host {
     openers: Option<(Openers, Vec<JoinHandle<()>>)>,
     /// The ticker and the thread that asks for limits: they end when the workers are gone.
     helpers: Vec<JoinHandle<()>>,
+    metrics: HostMetrics,
+    memory: Option<(MemoryMetrics, Arc<Tools>)>,
 }
 
 impl Host {
@@ -155,6 +162,8 @@ impl Host {
             assignments: Vec::new(),
             openers: None,
             helpers: Vec::new(),
+            metrics: HostMetrics::default(),
+            memory: None,
         }
     }
 
@@ -225,7 +234,11 @@ impl Host {
         let tools = Arc::new(Tools { shared: shared.clone(), topics, stores, trials: Arc::default(), rollout: rollout.clone() });
         let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
         self.openers = Some((openers.clone(), threads));
+        let (cache, memtables) = tools.stores.limits();
+        self.memory = Some((MemoryMetrics::new(cache, memtables), tools));
         for (shift, spec) in processors.into_iter().enumerate() {
+            let version = spec.versions.current();
+            spec.metrics.plugin.version(version.plugin().digest, version.plugin().version);
             let workers = (self.workers.clone(), shift);
             self.assignments.push(Assignment::new(shared.clone(), spec, workers, openers.clone()));
         }
@@ -251,6 +264,7 @@ impl Host {
             looked = now;
             self.shared.health.say_changes(now);
             self.shared.restores.show();
+            self.show();
             tell_letters(&self.assignments, now, false);
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
                 // nobody is left to go on
@@ -263,6 +277,17 @@ impl Host {
             }
         }
         self.shut_down().map(|()| end)
+    }
+
+    /// Brings up to date what nobody else sees change.
+    fn show(&self) {
+        for spec in self.assignments.iter().map(|assignment| assignment.spec()) {
+            let (tasks, left) = self.shared.restores.left(&spec.name);
+            spec.metrics.restoring(tasks, left);
+        }
+        if let Some((memory, tools)) = &self.memory {
+            memory.used(tools.stores.cache_usage(), tools.stores.write_buffer_usage());
+        }
     }
 
     /// A worker that has not turned for half of `stuck_after` is told of, so that whoever watches over the host sees it; after all of it
@@ -286,6 +311,7 @@ impl Host {
     /// within the grace.
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
+        self.metrics.up(false);
         let Host { shared, workers, worker_threads, groups, assignments, openers, helpers, .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);

@@ -15,6 +15,7 @@ mod park;
 mod parking;
 mod retry;
 mod seen;
+mod shown;
 mod spec;
 mod step;
 mod swap;
@@ -45,6 +46,7 @@ use intake::Intake;
 use pacing::Pacing;
 use park::Park;
 use parking::PARKED;
+use shown::Shown;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -81,6 +83,7 @@ pub struct Task {
     tally: Tally,
     /// One past the last acknowledged offset of each changelog, taken after the flush of the commit under way.
     acked: Vec<Option<i64>>,
+    shown: Shown,
 }
 
 /// What a task has done since its last commit.
@@ -166,6 +169,7 @@ impl Task {
             state: State::Running,
             tally: Tally::default(),
             acked: Vec::new(),
+            shown: Shown::new(&parts.spec),
             spec: parts.spec,
         }
     }
@@ -251,8 +255,10 @@ impl Task {
         self.state.enter(State::Halted(fault));
     }
 
-    /// Writes a store's memtable to disk where that is due, so that a quiet store's offsets cannot go stale.
-    pub fn maintain(&mut self) {
+    /// Writes a store's memtable to disk where that is due, so that a quiet store's offsets cannot go stale; and looks at how large
+    /// the stores are. `now` is the monotonic time.
+    pub fn maintain(&mut self, now: Duration) {
+        self.measure(now);
         let flushed = self.stores().map_or(Ok(()), |mut stores| stores.flush_if_due());
         if let Err(fault) = flushed {
             self.distrust(fault);
@@ -265,7 +271,8 @@ impl Task {
     }
 
     /// Closes the stores with everything committed on disk, and gives the sources back.
-    pub fn close(self) -> Vec<Box<dyn Source>> {
+    pub fn close(mut self) -> Vec<Box<dyn Source>> {
+        self.take_back_shown();
         self.spec.versions.runs(self.id.partition, None);
         // the call and the guest read the stores: they go first, so that the stores are this task's alone
         drop((self.call, self.guest, self.change, self.former));

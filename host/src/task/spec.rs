@@ -105,6 +105,7 @@ impl ProcessorSpec {
 
     /// Stops every task of the processor. True for the first call.
     pub fn stop(&self) -> bool {
+        self.metrics.stopped(true);
         !self.stopped.swap(true, Ordering::SeqCst)
     }
 }

@@ -42,6 +42,12 @@ impl Step {
 impl Task {
     /// One turn. A fault means that the worker's transaction must be aborted, unless its verdict is this task's alone.
     pub fn step(&mut self, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
+        let step = self.turn(out, clock);
+        self.show(clock);
+        step
+    }
+
+    fn turn(&mut self, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
         if self.is_stopped() {
             // what is in flight is not accepted any more
             self.give_up_call();
@@ -137,7 +143,7 @@ impl Task {
         match result {
             Ok(progress) => {
                 let took = turn.monotonic().saturating_sub(running.since);
-                self.spec.metrics.called(took);
+                self.spec.metrics.plugin.called(work.batch.len(), took);
                 if !work.is_parked() {
                     self.pacing.clean(progress.done as usize, took);
                 }
@@ -177,7 +183,7 @@ impl Task {
 
     /// A call that did not come back whole.
     fn broke(&mut self, work: Work, fault: CallFault, turn: &mut Turn<'_>) -> Result<Step, Fault> {
-        self.spec.metrics.guest_fault(fault.code());
+        self.spec.metrics.plugin.fault(fault.code());
         self.guest.reset();
         let records = work.batch.len();
         match fault {

@@ -158,7 +158,7 @@ impl Task {
         self.intake.tell_version(version.sequence);
         self.version = version;
         self.spec.versions.runs(self.id.partition, Some(self.version.sequence));
-        self.spec.metrics.swapped(spent + clock.monotonic().saturating_sub(since));
+        self.spec.metrics.plugin.paused_for_swap(spent + clock.monotonic().saturating_sub(since));
     }
 
     /// The version before is not kept for longer than it may be wanted.

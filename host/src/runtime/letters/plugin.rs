@@ -101,7 +101,10 @@ impl ThroughPlugin {
     fn instance(&self, partition: i32) -> Guest {
         let spec = &self.spec;
         let context = plan::context(spec, partition, &self.plan.topics);
-        let log = Arc::new(Traced { task: TaskId { processor: spec.name.clone(), partition } });
+        let log = Arc::new(Traced {
+            task: TaskId { processor: spec.name.clone(), partition },
+            metrics: spec.metrics.plugin.clone(),
+        });
         Guest::new(spec.versions.current().component.clone(), context, spec.limits.clone(), None, log)
     }
 

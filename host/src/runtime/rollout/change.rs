@@ -25,7 +25,7 @@ impl Rollout {
         let (processor, spec) = self.find(&ask.processor)?;
         let result = self.try_deploy(processor, spec, (ask, how));
         if let Err(fault) = &result {
-            spec.metrics.swap("refused");
+            spec.metrics.plugin.swapped("refused");
             tracing::warn!(processor = processor.name, code = fault.code, %fault, "a version was refused");
         }
         result
@@ -50,7 +50,7 @@ impl Rollout {
         let next = Candidate { can_go_back: can_go_back && !no_rollback, ..candidate };
         let record = self.write(&active, next)?;
         self.arrive(spec, &record)?;
-        spec.metrics.swap("deployed");
+        spec.metrics.plugin.swapped("deployed");
         Ok(deployed(&record, processor, notes))
     }
 
@@ -64,7 +64,7 @@ impl Rollout {
         let candidate = candidate(&component, ask.by.clone(), How::Rollback, self.now_ms());
         let record = self.write(&active, Candidate { can_go_back: false, ..candidate })?;
         self.arrive(spec, &record)?;
-        spec.metrics.swap("rolled-back");
+        spec.metrics.plugin.swapped("rolled-back");
         Ok(deployed(&record, processor, Vec::new()))
     }
 

@@ -117,6 +117,7 @@ impl Rollout {
         let (plugin, release) = (&component.manifest.name, &component.manifest.version);
         tracing::info!(processor = %spec.name, sequence, digest, plugin, version = release, by = record.by, "version");
         spec.versions.set(version);
+        spec.metrics.plugin.version(digest, release);
         self.wake();
         Ok(())
     }
@@ -140,7 +141,7 @@ impl Rollout {
         }
         if record.is_some() {
             let (processor, sequence, why) = (&*spec.name, failed.sequence, &failed.reason);
-            spec.metrics.swap("rolled-back");
+            spec.metrics.plugin.swapped("rolled-back");
             tracing::error!(processor, sequence, why, "the version failed within its probation; going back for all hosts");
         }
         Ok(())

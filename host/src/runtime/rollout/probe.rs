@@ -82,7 +82,11 @@ impl Trial<'_> {
             Some(place) => Arc::new(Mutex::new(Remote { worker: place.worker.clone(), task: task.clone() })),
             None => Arc::new(Mutex::new(rehearsal::Empty)),
         };
-        Guest::new(component.clone(), context, self.spec.limits.clone(), Some(view), Arc::new(Traced { task }))
+        Guest::new(component.clone(), context, self.spec.limits.clone(), Some(view), self.log(task))
+    }
+
+    fn log(&self, task: TaskId) -> Arc<Traced> {
+        Arc::new(Traced { task, metrics: self.spec.metrics.plugin.clone() })
     }
 
     fn nobody(&self) -> TaskId {

@@ -7,7 +7,7 @@ use super::world::{create, feed, join};
 use crate::changelog::Restore;
 use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
 use crate::local::LocalLog;
-use crate::metrics::{CommitMetrics, ProcessorMetrics};
+use crate::metrics::{CommitMetrics, PluginMetrics, ProcessorMetrics};
 use crate::model::log::*;
 use crate::model::manifest::Context;
 use crate::model::state::StateView;
@@ -169,7 +169,7 @@ impl Rig {
     /// What another task of the same partition is made of, which takes the lease.
     pub(crate) fn parts(&self, spec: Arc<ProcessorSpec>, sources: Vec<Box<dyn Source>>) -> Parts {
         let stores = Arc::new(Mutex::new(self.stores(&spec)));
-        let log = Arc::new(Traced { task: id() });
+        let log = Arc::new(Traced { task: id(), metrics: PluginMetrics::new("proc") });
         let view: Arc<Mutex<dyn StateView>> = stores.clone();
         let version = spec.versions.current();
         let guest = Guest::new(version.component.clone(), context(), spec.limits.clone(), Some(view), log);
@@ -327,7 +327,7 @@ impl Rig {
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), CommitError> {
-        commit(&mut self.out, &mut self.tasks, (&CommitMetrics::default(), &*self.clock))
+        commit(&mut self.out, &mut self.tasks, (&CommitMetrics::new(0), &*self.clock))
     }
 
     /// Works and commits as a worker does: refusals are told to the task, which goes back and tries again, so often at most.
