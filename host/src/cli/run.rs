@@ -8,6 +8,7 @@ use crate::metrics::{Registry, names};
 use crate::model::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a run did.
@@ -49,7 +50,9 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let registry = Registry::default();
     registry.install();
     let clock = SystemClock::default();
-    let result = host::run(application, args.until_idle);
+    let page = registry.clone();
+    let shown = Arc::new(move || render(&page));
+    let result = host::run(application, args.until_idle, shown);
     let mut summary = Summary::of(&registry, names, clock.monotonic());
     summary.idle = args.until_idle.then_some(result == Ok(End::Idle));
     let printed = if result.is_ok() || summary.total.records_in > 0 { summary.print(args.json, out) } else { Ok(()) };
@@ -60,6 +63,16 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
         Some(false) => Err(Unfinished(format!("{UNFINISHED}: the next run goes on there")).into()),
         _ => Ok(()),
     }
+}
+
+/// The counters there are, in Prometheus' text format.
+fn render(registry: &Registry) -> String {
+    let counters = names::ALL.iter().filter(|metric| metric.kind == names::Kind::Counter);
+    let lines = counters.map(|metric| {
+        let names::Metric { name, help, .. } = metric;
+        format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {}\n", registry.total(*metric))
+    });
+    lines.collect()
 }
 
 impl Summary {

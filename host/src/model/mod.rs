@@ -1,5 +1,6 @@
 //! The words that every room shares: records, effects, faults, ids, the clock, and the seams that the rooms above implement.
 
+pub mod bytes;
 pub mod clock;
 pub mod effects;
 pub mod failpoint;
