@@ -19,7 +19,7 @@ mod tests;
 /// Between two looks that nobody asked for.
 const PACE: Duration = Duration::from_secs(5);
 /// Between two looks, whoever asks.
-const LEAST: Duration = Duration::from_millis(500);
+const LEAST: Duration = Duration::from_millis(100);
 /// How soon the thread sees that the host ends.
 const LOOK_AROUND: Duration = Duration::from_millis(200);
 /// What is older is no answer any more.
@@ -73,21 +73,19 @@ impl Lags {
         if now.saturating_sub(state.seen) > STALE { Arc::default() } else { state.processors.clone() }
     }
 
-    /// What is seen now, or was half a second ago; where no answer comes within `patience`, what was seen last.
+    /// What a look sees that begins after this call; nothing where none ends within `patience`.
     pub fn fresh(&self, clock: &dyn Clock, patience: Duration) -> Arc<Vec<ProcessorLag>> {
         let mut state = self.lock();
         let end = clock.monotonic() + patience;
-        let is_fresh = state.looks > 0 && clock.monotonic().saturating_sub(state.seen) < LEAST;
         // one that is under way may have asked already
-        let goal = state.looks + if is_fresh { 0 } else { 1 + u64::from(state.looking) };
+        let goal = state.looks + 1 + u64::from(state.looking);
+        state.wanted = true;
+        self.changed.notify_all();
         while state.looks < goal && clock.monotonic() < end {
-            state.wanted = true;
-            self.changed.notify_all();
             let left = end.saturating_sub(clock.monotonic());
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        drop(state);
-        self.read(clock.monotonic())
+        if state.looks < goal { Arc::default() } else { state.processors.clone() }
     }
 
     fn renew(&self, processors: Vec<ProcessorLag>, seen: Duration) {

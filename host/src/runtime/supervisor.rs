@@ -20,6 +20,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// How `run` is asked to run.
 #[derive(Default)]
 pub struct RunOptions {

@@ -149,7 +149,7 @@ impl Handle {
         }
     }
 
-    fn stamp(&self, now: Duration) {
+    pub(super) fn stamp(&self, now: Duration) {
         self.inner.beat.store(now.as_millis() as u64, Ordering::Relaxed);
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long workers are waited for, all together, before what they saw last has to do.
 const WORKERS: Duration = Duration::from_millis(300);
 /// The same for the cluster.
-const CLUSTER: Duration = Duration::from_secs(2);
+const CLUSTER: Duration = Duration::from_secs(3);
 
 /// What is known of a task that a worker has, and for how long the worker has been silent since.
 struct Sight {

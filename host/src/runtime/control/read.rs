@@ -120,8 +120,7 @@ impl Reading<'_> {
             let range = going_on(&left, from);
             let store = self.store.name.clone();
             let Some(found) = self.ask(partition, move |task| task.committed_page(&store, &range))? else { continue };
-            page.take(partition, &found, &mut left);
-            if let Some(next) = found.next {
+            if let Some(next) = page.take(partition, found, &mut left) {
                 page.next = Some((partition, next));
                 break;
             }
@@ -187,18 +186,21 @@ impl Reading<'_> {
 }
 
 impl Page {
-    fn take(&mut self, partition: i32, found: &CommittedPage, left: &mut ScanRange) {
+    /// Takes what was found in a partition. The first key that has no room.
+    fn take(&mut self, partition: i32, found: CommittedPage, left: &mut ScanRange) -> Option<Vec<u8>> {
+        let begun = !self.entries.is_empty();
         self.partitions.push(partition);
         let mut fields = found.entries.iter().map(|field| field.unwrap_or_default().to_vec());
         while let (Some(key), Some(value)) = (fields.next(), fields.next()) {
-            left.limit = left.limit.saturating_sub(1);
-            left.max_bytes = left.max_bytes.saturating_sub(u32::try_from(key.len() + value.len()).unwrap_or(u32::MAX));
+            let bytes = u32::try_from(key.len() + value.len()).unwrap_or(u32::MAX);
+            // one entry is taken however large, and not one of each partition
+            if begun && bytes > left.max_bytes {
+                return Some(key);
+            }
+            (left.limit, left.max_bytes) = (left.limit.saturating_sub(1), left.max_bytes.saturating_sub(bytes));
             self.entries.push(Entry { partition, key, value });
         }
-        // one entry is taken however large: not once per partition
-        if left.max_bytes == 0 && !self.entries.is_empty() {
-            left.limit = 0;
-        }
+        found.next
     }
 }
 
