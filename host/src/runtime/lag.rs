@@ -8,7 +8,7 @@ use crate::delivery;
 use crate::model::log::{Committed, Ends, FetchLimit, Log};
 use crate::model::{Batch, Clock, Fault, SystemClock, TopicPartition, ids};
 use crate::task::ProcessorSpec;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
