@@ -134,9 +134,7 @@ fn changes() {
 #[test]
 fn other_paths_and_methods() {
     let rig = Rig::plain();
-    for path in
-        ["/", "/v1", "/v1/", "/v1/status/", "/v1/processors/", "/healthz/", "/%68ealthz"]
-    {
+    for path in ["/", "/v1", "/v1/", "/v1/status/", "/v1/processors/", "/healthz/", "/%68ealthz"] {
         let answer = get(&rig.address, path);
         assert_eq!((answer.status, answer.code().as_str()), (404, "path-unknown"), "{path}");
     }
