@@ -331,16 +331,21 @@ impl Opening<'_> {
         let mut restore = Restore::start(shared.log.clone(), &changelogs, (&mut stores, &new), Arc::new(shared.clock))?;
         let mut counted = 0;
         while !self.job.is_cancelled() {
+            self.restoring(restore.progress());
             let step = restore.step(&mut stores, FETCH_WAIT)?;
             self.count_restored(&restore.progress(), &mut counted);
             if step == Step::Done {
                 self.restored(&restore.progress());
                 return Ok(Some(stores));
             }
-            shared.health.impair(format!("task {}", job.id), format!("restoring: {}", restore.progress()));
-            shared.restores.report(&job.id, restore.progress());
         }
         Ok(None)
+    }
+
+    fn restoring(&self, progress: Progress) {
+        let (id, shared) = (&self.job.inner.id, &self.tools.shared);
+        shared.health.impair(format!("task {id}"), format!("restoring: {progress}"));
+        shared.restores.report(id, progress);
     }
 
     /// Stores that may begin empty, as the command line said.

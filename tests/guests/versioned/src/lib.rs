@@ -1,7 +1,7 @@
 //! Counts the records of each key, and says in a header which version of it did so: for tests of deploys, which make versions of one
 //! build by writing over [`MARK`] in the component.
 
-use pelton_sdk::Schema;
+use pelton_sdk::{NoSettings, Schema};
 use pelton_sdk::prelude::*;
 use std::hint::black_box;
 
