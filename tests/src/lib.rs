@@ -28,6 +28,8 @@ mod refusal;
 /// The built binary as a child process.
 pub mod host;
 
+/// A host's admin surface.
+pub mod admin;
 /// An application on either log.
 pub mod app;
 /// Input with a known answer.
