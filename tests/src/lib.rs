@@ -28,7 +28,7 @@ mod refusal;
 /// The built binary as a child process.
 pub mod host;
 
-/// A running host's admin surface.
+/// A host's admin surface.
 pub mod admin;
 /// An application on either log.
 pub mod app;
@@ -43,6 +43,9 @@ mod change;
 pub mod hostile;
 /// Dead letters as they describe themselves.
 pub mod letter;
+
+/// Versions of one plugin.
+pub mod versions;
 
 /// Where each input ended.
 pub mod account;

@@ -100,26 +100,26 @@ fn the_broker_is_away_at_the_start_and_later() {
     app.produce("in", &one_each(KEYS));
     proxy.cut();
     let (mut host, admin) = start(&app, 1);
-    let reasons = admin.ready(false, secs(30));
+    let reasons = admin.becomes_ready(false, secs(30));
     let (live, ready, _) = admin.health();
     assert!(live && !ready, "{reasons:?}");
     let starting = wait::until("it says that it starts", secs(30), || {
         admin.health().2.into_iter().find(|reason| reason.starts_with("start: "))
     });
     assert!(starting.contains("kafka"), "{starting}");
-    assert_eq!(admin.get("/v1/status").0, 503);
+    assert_eq!(admin.look("/v1/status").0, 503);
     proxy.heal();
-    admin.ready(true, secs(60));
+    admin.becomes_ready(true, secs(60));
     admin.until("everything is worked off", secs(60), |status| processor(status, "count")["lag"] == 0);
     proxy.cut();
-    admin.ready(false, secs(60));
+    admin.becomes_ready(false, secs(60));
     assert!(admin.health().0, "a host without a broker is no stuck one");
     let began = Instant::now();
     let status = admin.status();
     assert!(began.elapsed() < secs(10), "{:?}", began.elapsed());
     assert_eq!((&processor(&status, "count")["lag"], states(&status, "count").len()), (&Value::Null, 2), "{status}");
     proxy.heal();
-    admin.ready(true, secs(60));
+    admin.becomes_ready(true, secs(60));
     admin.until("lag is known again", secs(60), |status| processor(status, "count")["lag"] == 0);
     host.stop(secs(30));
 }
@@ -140,9 +140,9 @@ fn a_task_that_is_restoring() {
         assert!(task["reason"].as_str().is_some_and(|reason| reason.starts_with("restoring: ")), "{task}");
         assert_eq!(status["ready"], false);
         assert!(admin.health().0);
-        let (code, body) = admin.get("/v1/state/count/counts?key=k1");
+        let (code, body) = admin.look("/v1/state/count/counts?key=k1");
         assert_eq!((code, body["code"].as_str()), (503, Some("state-not-here-yet")), "{body}");
-        admin.ready(true, secs(60));
+        admin.becomes_ready(true, secs(60));
         assert_eq!(states(&admin.status(), "count"), ["running"]);
         host.stop(secs(30));
     }
@@ -153,14 +153,14 @@ fn a_task_that_is_restoring() {
 fn one_partition_is_backing_off_for_good() {
     let app = careless(Log::Kafka, "for-good").ready();
     let (mut host, admin) = start(&app, 1);
-    admin.ready(true, secs(60));
+    admin.becomes_ready(true, secs(60));
     app.produce("in", &[Rec::new("a", "retry 100 x").at(0), Rec::new("b", "ok").at(1)]);
     let status = admin.until("it is told", secs(20), |status| states(status, "careless") == ["backing-off", "running"]);
     assert_eq!(status["ready"], true, "{status}");
     let failure = &processor(&status, "careless")["failures"][0];
     assert_eq!(failure["place"], format!("{}/0@0", app.topic("in")));
     let began = Instant::now();
-    let reasons = admin.ready(false, secs(60));
+    let reasons = admin.becomes_ready(false, secs(60));
     assert!(began.elapsed() > secs(20), "not before it has lasted: {:?}", began.elapsed());
     assert_eq!(reasons.len(), 1, "{reasons:?}");
     assert!(reasons[0].starts_with("task careless/0: backing off: offset 0"), "{reasons:?}");
@@ -223,7 +223,7 @@ fn a_worker_is_stuck() {
         let mut host = app.host(1).failpoints(&format!("commit-before-produce=1*sleep({sleep})")).start();
         let admin = Admin::of(&app, 1, host.pid());
         let reasons = wait::until("it is not live", secs(30), || {
-            let (code, body) = admin.try_get("/healthz")?;
+            let (code, body) = admin.try_look("/healthz")?;
             (code == 503).then(|| body["reasons"].to_string())
         });
         assert!(reasons.contains("has been silent for"), "{reasons}");
@@ -232,7 +232,7 @@ fn a_worker_is_stuck() {
             assert!(host.log().contains("worker-stuck"));
         } else {
             wait::until("it is live again", secs(30), || admin.health().0.then_some(()));
-            admin.ready(true, secs(30));
+            admin.becomes_ready(true, secs(30));
             host.stop(secs(30));
         }
     }
@@ -247,7 +247,7 @@ fn keys_of_two_hosts() {
     let (mut other, second) = start(&app, 2);
     let (group, topic) = (app.group("count"), app.topic("in"));
     wait::until("both hosts have partitions", secs(60), || (kafka::holders(&group, &topic) == 2).then_some(()));
-    [&first, &second].into_iter().for_each(|admin| drop(admin.ready(true, secs(60))));
+    [&first, &second].into_iter().for_each(|admin| drop(admin.becomes_ready(true, secs(60))));
     let whole = |admin: &Admin| admin.until("all is done", secs(60), |status| processor(status, "count")["lag"] == 0);
     [&first, &second].into_iter().for_each(|admin| drop(whole(admin)));
     let mut sent_on = 0;
