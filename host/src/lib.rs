@@ -18,4 +18,6 @@ pub mod task;
 
 pub mod runtime;
 
+pub mod http;
+
 pub mod cli;

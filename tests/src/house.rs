@@ -40,6 +40,7 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
     ("axum", &["http"]),
     ("axum_server", &["http"]),
     ("reqwest", &["http"]),
+    ("openssl", &["http"]),
     ("object_store", &["components"]),
     ("metrics_exporter_prometheus", &["metrics"]),
     ("metrics_util", &["metrics"]),

@@ -1,10 +1,8 @@
 //! A record as one line of JSON, both ways: what `consume` prints as `jsonl`, `produce` takes, and nothing is lost between.
 
+use crate::model::bytes::Bytes;
 use crate::model::{HeadersRef, RecordRef};
-use serde::de::Error as _;
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
+use serde::{Deserialize, Serialize};
 
 /// One line. Fields that stand for themselves on the way in (`topic`, `offset`) are only for readers.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,10 +26,6 @@ pub(super) struct Line<'a> {
     pub headers: Vec<(Bytes<'a>, Option<Bytes<'a>>)>,
 }
 
-/// Text where it is UTF-8, else `{"hex": "80ff"}`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Bytes<'a>(pub Cow<'a, [u8]>);
-
 impl<'a> Line<'a> {
     pub(super) fn of(partition: i32, offset: i64, record: &RecordRef<'a>) -> Self {
         Line {
@@ -42,45 +36,6 @@ impl<'a> Line<'a> {
             key: record.key.map(Bytes::of),
             value: record.value.map(Bytes::of),
             headers: headers(record.headers),
-        }
-    }
-}
-
-impl<'a> Bytes<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
-        Bytes(Cow::Borrowed(bytes))
-    }
-}
-
-impl Serialize for Bytes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match std::str::from_utf8(&self.0) {
-            Ok(text) => serializer.serialize_str(text),
-            Err(_) => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("hex", &hex::encode(&self.0))?;
-                map.end()
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes<'_> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "text or {\"hex\": \"…\"}; a JSON value goes in as text")]
-        enum Form {
-            Text(String),
-            Hex(Hex),
-        }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Hex {
-            hex: String,
-        }
-        match Form::deserialize(deserializer)? {
-            Form::Text(text) => Ok(Bytes(Cow::Owned(text.into_bytes()))),
-            Form::Hex(Hex { hex }) => hex::decode(&hex).map(|bytes| Bytes(Cow::Owned(bytes))).map_err(D::Error::custom),
         }
     }
 }

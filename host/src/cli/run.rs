@@ -8,6 +8,7 @@ use crate::metrics::{Registry, names};
 use crate::model::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a run did.
@@ -50,7 +51,9 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     registry.install();
     registry.read_from(names::LOG_LINES_LOST, || logging::lost() as f64);
     let clock = SystemClock::default();
-    let result = host::run(application, args.until_idle);
+    let page = registry.clone();
+    let shown = Arc::new(move || page.render());
+    let result = host::run(application, args.until_idle, shown);
     let mut summary = Summary::of(&registry, names, clock.monotonic());
     summary.idle = args.until_idle.then_some(result == Ok(End::Idle));
     let printed = if result.is_ok() || summary.total.records_in > 0 { summary.print(args.json, out) } else { Ok(()) };

@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod envelope;
+pub mod failures;
 pub mod filter;
 pub mod limit;
 pub mod lineage;
@@ -12,6 +13,7 @@ pub mod reason;
 
 pub use attempts::{Attempts, beside, parked};
 pub use envelope::{DeadLetter, Death, Plugin, ROOM, Source};
+pub use failures::{Failures, Mishap};
 pub use filter::{LetterFacts, LetterFilter};
 pub use limit::LetterGate;
 pub use lineage::{Lineage, MOST_STORES};

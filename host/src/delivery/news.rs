@@ -31,6 +31,8 @@ pub struct Example {
     /// `topic/partition@offset`.
     pub place: String,
     pub message: String,
+    /// When it failed last, in milliseconds since the epoch.
+    pub time_ms: i64,
 }
 
 /// One line.
@@ -66,10 +68,11 @@ impl LetterNews {
 impl Example {
     /// The record of a letter that says this of itself. The plugin's own code stands behind its message.
     pub fn of(reason: &Reason) -> Example {
-        let Reason { topic, partition, offset, message, code, .. } = reason;
+        let Reason { topic, partition, offset, message, code, last_failure, .. } = reason;
         let cut = if message.len() > MESSAGE_BYTES { "…" } else { "" };
         let message = &message[..message.floor_char_boundary(MESSAGE_BYTES)];
-        Example { place: format!("{topic}/{partition}@{offset}"), message: format!("{message}{cut} ({code})") }
+        let (place, message) = (format!("{topic}/{partition}@{offset}"), format!("{message}{cut} ({code})"));
+        Example { place, message, time_ms: last_failure.unwrap_or_default() }
     }
 }
 
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
 
     fn example(offset: i64) -> Example {
-        Example { place: format!("in/0@{offset}"), message: "why (bad)".into() }
+        Example { place: format!("in/0@{offset}"), message: "why (bad)".into(), time_ms: 0 }
     }
 
     fn told(news: &mut LetterNews, secs: u64, last: bool) -> Vec<(&'static str, u64, String)> {
@@ -123,7 +126,7 @@ mod tests {
             code: "bad".into(),
             ..Reason::default()
         };
-        let Example { place, message } = Example::of(&reason);
+        let Example { place, message, .. } = Example::of(&reason);
         assert_eq!((&*place, message.len()), ("in/0@7", MESSAGE_BYTES + "… (bad)".len()));
     }
 }

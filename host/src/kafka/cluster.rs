@@ -129,6 +129,41 @@ impl Cluster {
         Ok(Ends { start, stable, end })
     }
 
+    /// A question per broker, not per partition.
+    pub(super) fn ends_of(&self, partitions: &[TopicPartition]) -> Result<Vec<Ends>, Fault> {
+        if partitions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let starts = self.offsets(&self.committed, partitions, Offset::Beginning)?;
+        let stable = self.offsets(&self.committed, partitions, Offset::End)?;
+        let ends = self.offsets(&self.uncommitted, partitions, Offset::End)?;
+        let all = starts.into_iter().zip(stable).zip(ends);
+        Ok(all.map(|((start, stable), end)| Ends { start, stable, end }).collect())
+    }
+
+    /// Where partitions begin or end, as the client's isolation level has it.
+    fn offsets(&self, client: &Consumer, partitions: &[TopicPartition], at: Offset) -> Result<Vec<i64>, Fault> {
+        self.serve();
+        let failed =
+            |error: KafkaError| faults::of(&error, format!("looking up the ends of {} partitions", partitions.len()));
+        let mut list = TopicPartitionList::with_capacity(partitions.len());
+        for partition in partitions {
+            list.add_partition_offset(&partition.topic, partition.partition, at).map_err(failed)?;
+        }
+        let found = client.offsets_for_times(list, CALL).map_err(failed)?;
+        let read = |partition: &TopicPartition| {
+            let element = found.find_partition(&partition.topic, partition.partition);
+            let unknown = || Fault::transient("kafka-error", format!("looking up the ends of {partition}: no answer"));
+            let element = element.ok_or_else(unknown)?;
+            element.error().map_err(|error| faults::of(&error, format!("looking up the ends of {partition}")))?;
+            match element.offset() {
+                Offset::Offset(offset) => Ok(offset),
+                _ => Err(unknown()),
+            }
+        };
+        partitions.iter().map(read).collect()
+    }
+
     /// Says whether offsets count in the topics that are there now. librdkafka takes a topic that was made again for the old one and
     /// reads on at the old offset (2.12.1, `rd_kafka_topic_metadata_update`), so this is asked after the records were fetched and
     /// before their offsets are sent.

@@ -8,8 +8,15 @@ use rdkafka::consumer::{CommitMode, Consumer as _, ConsumerGroupMetadata};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
+
+/// Clients that ask for what groups have committed and never join them. As many as there are groups that somebody asks for.
+#[derive(Default)]
+pub(super) struct Observers {
+    groups: Mutex<HashMap<String, Arc<Consumer>>>,
+}
 
 #[derive(Clone)]
 pub(super) struct KafkaGroup {
@@ -83,19 +90,34 @@ impl Group for KafkaGroup {
     }
 }
 
-/// What a group has committed, past transactions that are open.
-pub(super) fn last_committed(
-    cluster: &Cluster,
-    group: &str,
-    partitions: &[TopicPartition],
-) -> Result<Vec<Committed>, Fault> {
-    let mut config = options::observer(&cluster.settings, group);
-    // The client asks for settled offsets only (KIP-447) where it reads committed records only.
-    config.set("isolation.level", "read_uncommitted");
-    let observer: Consumer = config
-        .create_with_context(cluster.context())
-        .map_err(|error| faults::of(&error, format!("observing group {group}")))?;
-    ask(&observer, group, partitions)
+impl Observers {
+    /// What a group has committed, past transactions that are open.
+    pub(super) fn last_committed(
+        &self,
+        cluster: &Cluster,
+        group: &str,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<Committed>, Fault> {
+        let observer = self.get(cluster, group)?;
+        // Its logs and errors come to a queue that nobody else serves.
+        while observer.poll(Duration::ZERO).is_some() {}
+        observer.context().caught_up();
+        ask(&observer, group, partitions)
+    }
+
+    fn get(&self, cluster: &Cluster, group: &str) -> Result<Arc<Consumer>, Fault> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(observer) = groups.get(group) {
+            return Ok(Arc::clone(observer));
+        }
+        let mut config = options::observer(&cluster.settings, group);
+        // The client asks for settled offsets only (KIP-447) where it reads committed records only.
+        config.set("isolation.level", "read_uncommitted");
+        let made: Consumer = config
+            .create_with_context(cluster.context())
+            .map_err(|error| faults::of(&error, format!("observing group {group}")))?;
+        Ok(Arc::clone(groups.entry(group.to_owned()).or_insert_with(|| Arc::new(made))))
+    }
 }
 
 fn ask(observer: &Consumer, group: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault> {

@@ -19,6 +19,7 @@ use crate::model::log::{
 };
 use crate::model::{Clock, Fault, TopicPartition};
 use cluster::Cluster;
+use group::Observers;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::{Offset, TopicPartitionList};
 use source::{Consumer, KafkaSource};
@@ -31,6 +32,8 @@ const CALL: Duration = Duration::from_secs(5);
 /// An Apache Kafka cluster, version 4 or what speaks its protocol.
 pub struct Kafka {
     cluster: Arc<Cluster>,
+    /// Clients that ask for the offsets of groups, by group: made when first asked.
+    observers: Observers,
 }
 
 impl Kafka {
@@ -39,7 +42,7 @@ impl Kafka {
     pub fn connect(settings: &config::Kafka, clock: Arc<dyn Clock>) -> Result<Kafka, Fault> {
         let cluster = Cluster::new(settings.clone(), clock)?;
         cluster.reach()?;
-        Ok(Kafka { cluster: Arc::new(cluster) })
+        Ok(Kafka { cluster: Arc::new(cluster), observers: Observers::default() })
     }
 }
 
@@ -60,6 +63,10 @@ impl Log for Kafka {
         self.cluster.ends(partition)
     }
 
+    fn ends_of(&self, partitions: &[TopicPartition]) -> Result<Vec<Ends>, Fault> {
+        self.cluster.ends_of(partitions)
+    }
+
     fn delete_records(&self, partition: &TopicPartition, before: i64) -> Result<(), Fault> {
         self.cluster.delete_records(partition, before)
     }
@@ -73,7 +80,7 @@ impl Log for Kafka {
     }
 
     fn committed(&self, group: &str, partitions: &[TopicPartition]) -> Result<Vec<Committed>, Fault> {
-        group::last_committed(&self.cluster, group, partitions)
+        self.observers.last_committed(&self.cluster, group, partitions)
     }
 
     fn reader(&self, partition: &TopicPartition, offset: i64) -> Result<Box<dyn Source>, Fault> {

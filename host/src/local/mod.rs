@@ -13,7 +13,6 @@ mod group;
 mod inner;
 mod keys;
 mod log;
-mod partitioner;
 mod producer;
 mod source;
 mod storage;
@@ -24,4 +23,3 @@ mod tests;
 
 pub use absent::AbsentLog;
 pub use log::LocalLog;
-pub use partitioner::partition_for_key;

@@ -3,10 +3,9 @@
 use super::commit::{Pending, PendingOffset};
 use super::group::LocalGroup;
 use super::inner::{Inner, State};
-use super::partitioner::partition_for_key;
 use super::topic::Topic;
 use crate::model::log::{Delivery, Group, OffsetCommit, Origin, Producer, Refusal, TopicRef};
-use crate::model::{Fault, RecordRef};
+use crate::model::{Fault, RecordRef, partition_for_key};
 use std::sync::Arc;
 
 pub(super) struct LocalProducer {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::model::log::*;
-use crate::model::{Batch, Clock, Column, Fault, HeadersRef, RecordRef, SystemClock, TopicPartition, Verdict};
+use crate::model::{
+    Batch, Clock, Column, Fault, HeadersRef, RecordRef, SystemClock, TopicPartition, Verdict, partition_for_key,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;

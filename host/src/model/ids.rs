@@ -64,6 +64,16 @@ pub fn changelog_topic(application: &str, processor: &str, store: &str) -> Strin
     format!("{application}-{processor}-{store}-changelog")
 }
 
+/// Where hosts tell each other where they can be asked: `<application>-hosts`.
+pub fn hosts_topic(application: &str) -> String {
+    format!("{application}-hosts")
+}
+
+/// The client id of an instance that writes there: `<application>-hosts-<instance>`.
+pub fn hosts_id(application: &str, instance: &str) -> String {
+    format!("{application}-hosts-{instance}")
+}
+
 /// Where a processor's dead letters go unless the file names a topic: `<application>-<processor>-dead-letters`.
 pub fn dead_letter_topic(application: &str, processor: &str) -> String {
     format!("{application}-{processor}-dead-letters")

@@ -20,6 +20,11 @@ pub trait Log: Send + Sync {
     /// Where a partition begins and ends now.
     fn ends(&self, partition: &TopicPartition) -> Result<Ends, Fault>;
 
+    /// [`Log::ends`] of many partitions, in their order, without a round trip for each where that can be had.
+    fn ends_of(&self, partitions: &[TopicPartition]) -> Result<Vec<Ends>, Fault> {
+        partitions.iter().map(|partition| self.ends(partition)).collect()
+    }
+
     /// Deletes the records of a partition before the offset `before` (at most all), for good; its start moves there. `Fatal`
     /// `delete-refused` where the topic's policy keeps records, as that of a compacted topic does on Kafka.
     fn delete_records(&self, partition: &TopicPartition, before: i64) -> Result<(), Fault>;

@@ -31,6 +31,16 @@ pub(super) struct Assignment {
     owned: Mutex<BTreeMap<i32, Slot>>,
 }
 
+/// How this host has a partition number.
+#[derive(Clone)]
+pub(super) enum Held {
+    /// Not yet all of its inputs.
+    InPart,
+    Opening,
+    /// Its worker has it, or is about to.
+    Working(Handle),
+}
+
 /// What is held of one partition number.
 #[derive(Default)]
 struct Slot {
@@ -85,6 +95,20 @@ impl Assignment {
     /// Partition numbers that this host works on.
     pub(super) fn partitions(&self) -> Vec<i32> {
         self.lock().iter().filter(|(_, slot)| slot.work.is_some()).map(|(&partition, _)| partition).collect()
+    }
+
+    /// Every partition number that this host has something of.
+    pub(super) fn held(&self) -> BTreeMap<i32, Held> {
+        let owned = self.lock();
+        owned.iter().filter_map(|(&partition, slot)| Some((partition, self.held_as(partition, slot)?))).collect()
+    }
+
+    fn held_as(&self, partition: i32, slot: &Slot) -> Option<Held> {
+        match &slot.work {
+            Some(job) if job.is_finished() => Some(Held::Working(self.worker(partition).clone())),
+            Some(_) => Some(Held::Opening),
+            None => (!slot.waiting.is_empty()).then_some(Held::InPart),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Slot>> {

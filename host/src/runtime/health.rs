@@ -1,4 +1,4 @@
-//! Whether the host is alive and ready, and if not, why. One value for logs, tests and (later) the health page.
+//! Whether the host is alive and ready, and if not, why. One value for logs, tests and the health page.
 
 use crate::metrics::HostMetrics;
 use crate::model::fault::without;
@@ -55,9 +55,15 @@ impl Health {
         });
     }
 
-    /// A worker is stuck.
-    pub fn stuck(&self, reason: String) {
-        self.change(|state| state.stuck = Some(reason));
+    /// A worker is stuck, for this reason; `None`: all of them turn.
+    pub fn stuck(&self, reason: Option<String>) {
+        self.change(|state| state.stuck = reason);
+    }
+
+    /// Why a subject is not well.
+    pub fn reason(&self, subject: &str) -> Option<String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.reasons.get(subject).map(|reason| without(reason, subject).to_owned())
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -129,8 +135,10 @@ mod tests {
         assert_eq!(health.snapshot().reasons, ["task p/3: its store is damaged"], "named once");
         health.clear("task p/3");
         assert!(health.snapshot().ready);
-        health.stuck("worker 0 is silent".into());
+        health.stuck(Some("worker 0 is silent".into()));
         assert!(!health.snapshot().live && !health.snapshot().ready);
+        health.stuck(None);
+        assert!(health.snapshot().live && health.snapshot().ready);
     }
 
     #[test]
@@ -148,7 +156,7 @@ mod tests {
             shown(1, 0);
             health.clear("a");
             shown(1, 1);
-            health.stuck("worker 0 is silent".into());
+            health.stuck(Some("worker 0 is silent".into()));
             shown(0, 0);
         });
     }
@@ -169,7 +177,7 @@ mod tests {
     fn who_is_stuck_stays_so_and_is_told_first() {
         let health = Health::default();
         health.impair("a", "other");
-        health.stuck("worker 0 is silent".into());
+        health.stuck(Some("worker 0 is silent".into()));
         health.clear("a");
         let snapshot = health.snapshot();
         assert_eq!(

@@ -5,9 +5,12 @@ mod assignment;
 pub mod control;
 mod ending;
 pub mod health;
+mod hosts;
 mod idle;
 mod instance;
+mod lag;
 pub mod letters;
+mod levels;
 mod limits;
 mod lineage;
 mod lines;
@@ -27,6 +30,8 @@ mod worker;
 pub use control::Control;
 pub use ending::Ending;
 pub use health::{Health, Snapshot};
+pub use hosts::Hosts;
+pub use lag::{Lags, PartitionLag, ProcessorLag};
 pub use lines::Lines;
 pub use plan::{Plan, Plugins, Report};
 pub use refusals::Refusals;
@@ -50,6 +55,8 @@ pub struct Shared {
     pub health: Arc<Health>,
     pub restores: Restores,
     pub limits: limits::Limits,
+    pub lags: Lags,
+    pub hosts: Arc<Hosts>,
     /// Stable over restarts: kept in the state folder.
     pub instance: String,
     pub ending: Arc<Ending>,

@@ -6,11 +6,11 @@ use super::worker::{Handle, Opened, Returned};
 use super::{Shared, plan};
 use crate::changelog::{Progress, Restore, Step};
 use crate::config::settings::Start;
-use crate::delivery::Lineage;
+use crate::delivery::{Lineage, Mishap};
 use crate::metrics::StoreMetrics;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
-use crate::model::{Fault, TaskId, TopicPartition, Verdict};
+use crate::model::{Clock, Fault, TaskId, TopicPartition, Verdict};
 use crate::plugin::{Guest, Traced};
 use crate::state::{self, Stores};
 use crate::task::{Input, Lease, Marker, Parts, ProcessorSpec, Trials};
@@ -288,6 +288,9 @@ impl Opening<'_> {
                 Ok(Some(stores)) => return Ok(Some(Some(Arc::new(Mutex::new(stores))))),
                 Err(fault) if fault.verdict == Verdict::Corrupt && !wiped => {
                     tracing::warn!(task = %self.job.inner.id, %fault, "rebuilding the store from its changelog");
+                    let (code, message) = (fault.code.to_owned(), fault.to_string());
+                    let time_ms = self.tools.shared.clock.wall_ms();
+                    self.job.inner.spec.note(Mishap { time_ms, code, message, place: None });
                     (wipe, wiped) = (true, true);
                 }
                 Err(fault) if fault.verdict == Verdict::Transient => {

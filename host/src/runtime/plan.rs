@@ -1,6 +1,7 @@
 //! From an application file to processors that can run: plugins loaded, names matched, topics found or made. Every start-up refusal
 //! is here.
 
+use super::hosts;
 use super::lineage::{self, Lineages};
 use super::matching;
 use super::refusals::Refusals;
@@ -12,7 +13,7 @@ use crate::delivery::{self, LetterGate, MOST_STORES};
 use crate::metrics::ProcessorMetrics;
 use crate::model::log::{Delivery, Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
-use crate::model::{Fault, ids};
+use crate::model::{Fault, Verdict, ids};
 use crate::plugin::{Component, Engine};
 use crate::task::{InputSpec, ProcessorSpec};
 use std::collections::HashMap;
@@ -109,6 +110,7 @@ impl<'a> Builder<'a> {
         for (processor, component) in self.application.processors.iter().zip(&plugins.components) {
             processors.push(Arc::new(self.processor(processor, component.clone())?));
         }
+        self.hosts()?;
         Ok((Plan { engine: plugins.engine.clone(), processors, topics: self.topics }, self.creates))
     }
 
@@ -139,6 +141,7 @@ impl<'a> Builder<'a> {
             parking: processor.parking.clone(),
             letters: processor.dead_letter.limit.map(|limit| Mutex::new(LetterGate::new(limit))),
             news: Mutex::default(),
+            failures: Mutex::default(),
             settings: processor.settings.to_string(),
             component,
             metrics: ProcessorMetrics::new(&processor.name),
@@ -279,6 +282,21 @@ impl<'a> Builder<'a> {
             None => self.create(spec)?,
         }
         Ok(name)
+    }
+
+    /// Finds or makes the topic by which hosts find each other. It is none of those that the pipeline needs: not watched over like
+    /// them, and done without where it cannot be made.
+    fn hosts(&mut self) -> Result<(), Fault> {
+        let topic = match self.internal(hosts::topic(&self.application.id)) {
+            Ok(topic) => topic,
+            Err(fault) if fault.verdict == Verdict::Transient => return Err(fault),
+            Err(fault) => {
+                tracing::warn!(%fault, "hosts cannot tell each other where they are");
+                return Ok(());
+            }
+        };
+        self.topics.remove(&topic);
+        Ok(())
     }
 
     fn create(&mut self, spec: TopicSpec) -> Result<(), Fault> {

@@ -45,6 +45,11 @@ impl Restores {
         own.fold((0, 0), |(tasks, left), (_, p)| (tasks + 1, left + p.target.saturating_sub(p.done)))
     }
 
+    /// How far the restore of a task is, while there is one.
+    pub fn of(&self, task: &TaskId) -> Option<Progress> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).get(task).copied()
+    }
+
     pub fn show(&self) {
         if let Some(show) = &self.show {
             show(self.sum());

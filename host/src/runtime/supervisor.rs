@@ -5,14 +5,15 @@ use super::assignment::{Assignment, Reopen};
 use super::control::{Control, Identity, Running};
 use super::idle::IdleCheck;
 use super::instance::StateFolder;
+use super::levels::Levels;
 use super::opener::{Openers, Tools};
 use super::rehearsal::rehearse;
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
-use super::{Ending, Health, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
-use super::{limits, membership};
+use super::{Ending, Health, Lags, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
+use super::{hosts, lag, limits, membership};
 use crate::config::Application;
-use crate::metrics::{HostMetrics, MemoryMetrics};
+use crate::metrics::HostMetrics;
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict};
 use crate::plugin;
 use crate::state;
@@ -20,6 +21,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 /// How `run` is asked to run.
 #[derive(Default)]
@@ -65,7 +69,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let identity =
         Identity { application: application.id.clone(), instance: folder.instance.clone(), pid: std::process::id() };
     HostMetrics::name(&identity.application, &identity.instance);
-    let control = Control::new(identity, health.clone());
+    let control = Control::new(identity, health.clone(), clock.wall_ms());
     let _admin = options.open_admin.map(|open| open(control.clone())).transpose()?;
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
         return Ok(End::Told);
@@ -73,7 +77,8 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let instance = folder.instance;
     let restores = Restores::new(options.show_restore);
     let limits = limits::Limits::default();
-    let shared = Arc::new(Shared { application, log, clock, health, restores, limits, instance, ending });
+    let (lags, hosts) = (Lags::default(), control.hosts());
+    let shared = Arc::new(Shared { application, log, clock, health, restores, limits, lags, hosts, instance, ending });
     let mut host = Host::new(shared, control);
     match host.start(&plugins) {
         Ok(true) => {
@@ -144,7 +149,7 @@ struct Host {
     /// The ticker and the thread that asks for limits: they end when the workers are gone.
     helpers: Vec<JoinHandle<()>>,
     metrics: HostMetrics,
-    memory: Option<(MemoryMetrics, Arc<Tools>)>,
+    levels: Levels,
 }
 
 impl Host {
@@ -160,7 +165,7 @@ impl Host {
             openers: None,
             helpers: Vec::new(),
             metrics: HostMetrics::default(),
-            memory: None,
+            levels: Levels::default(),
         }
     }
 
@@ -209,8 +214,7 @@ impl Host {
         let tools = Arc::new(Tools { shared: shared.clone(), topics, stores, trials: Arc::default() });
         let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
         self.openers = Some((openers.clone(), threads));
-        let (cache, memtables) = tools.stores.limits();
-        self.memory = Some((MemoryMetrics::new(cache, memtables), tools));
+        self.levels.of_stores(tools);
         for (shift, spec) in processors.into_iter().enumerate() {
             let plugin = spec.plugin();
             spec.metrics.plugin.version(plugin.digest, plugin.version);
@@ -218,11 +222,13 @@ impl Host {
             self.assignments.push(Assignment::new(shared.clone(), spec, workers, openers.clone()));
         }
         self.registry.fill(&self.assignments);
-        self.control.started(Running { shared: self.shared.clone() });
+        self.helpers.push(lag::start(shared.clone(), self.assignments.clone())?);
+        self.helpers.push(hosts::start(shared.clone())?);
+        self.control.started(Running::new(self.shared.clone(), self.workers.clone(), self.assignments.clone()));
         Ok(())
     }
 
-    fn supervise(self, until_idle: bool) -> Result<End, Fault> {
+    fn supervise(mut self, until_idle: bool) -> Result<End, Fault> {
         let mut end = End::Told;
         let mut idle = until_idle.then(IdleCheck::default);
         let mut looked = self.shared.clock.monotonic();
@@ -236,7 +242,7 @@ impl Host {
             looked = now;
             self.shared.health.say_changes(now);
             self.shared.restores.show();
-            self.show();
+            self.levels.show(&self.shared, &self.assignments);
             tell_letters(&self.assignments, now, false);
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
                 // nobody is left to go on
@@ -251,32 +257,20 @@ impl Host {
         self.shut_down().map(|()| end)
     }
 
-    /// Brings up to date what nobody else sees change.
-    fn show(&self) {
-        for spec in self.assignments.iter().map(|assignment| assignment.spec()) {
-            let (tasks, left) = self.shared.restores.left(&spec.name);
-            spec.metrics.restoring(tasks, left);
-        }
-        if let Some((memory, tools)) = &self.memory {
-            memory.used(tools.stores.cache_usage(), tools.stores.write_buffer_usage());
-        }
-    }
-
-    /// A worker that has not turned for long makes the host unhealthy; nothing in the process can be trusted to finish, so it leaves
-    /// its groups by ending.
+    /// A worker that has not turned for half of `stuck_after` is told of, so that whoever watches over the host sees it; after all of it
+    /// nothing in the process can be trusted to finish, so it leaves its groups by ending.
     fn watch(&self, now: Duration) {
-        let limit = self.shared.application.stuck_after;
         if self.worker_threads.iter().any(JoinHandle::is_finished) {
             self.shared.ending.exit_now(Fault::fatal("thread-panicked", "a worker ended by itself; see the log"));
         }
-        for (index, worker) in self.workers.iter().enumerate() {
-            let silent = now.saturating_sub(worker.last_turn());
-            if silent > limit {
-                let reason = format!("worker {index} has been silent for {silent:?}");
-                self.shared.health.stuck(reason.clone());
-                self.shared.health.say_changes(self.shared.clock.monotonic());
-                self.shared.ending.exit_now(Fault::fatal("worker-stuck", reason));
-            }
+        let limit = self.shared.application.stuck_after;
+        let silent = self.workers.iter().map(|worker| now.saturating_sub(worker.last_turn())).enumerate();
+        let Some((index, longest)) = silent.max_by_key(|(_, silent)| *silent) else { return };
+        let reason = || format!("worker {index} has been silent for {} s", longest.as_secs());
+        self.shared.health.stuck((longest > limit / 2).then(reason));
+        if longest > limit {
+            self.shared.health.say_changes(self.shared.clock.monotonic());
+            self.shared.ending.exit_now(Fault::fatal("worker-stuck", reason()));
         }
     }
 

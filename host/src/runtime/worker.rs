@@ -3,6 +3,7 @@
 
 use super::Shared;
 use super::assignment::Reopen;
+use crate::delivery::Mishap;
 use crate::metrics::CommitMetrics;
 use crate::model::log::{Refusal, Source, TopicInfo};
 use crate::model::{Clock, Failure, Fault, TaskId, Verdict, ids};
@@ -10,17 +11,24 @@ use crate::task::{self, CommitError, Outbox, Parts, Routes, State, Step, Task};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
+mod outside;
 #[cfg(test)]
 pub(super) mod tests;
+
+pub(super) use outside::Sight;
+
+use outside::Look;
 
 /// Fenced so often within the transaction time-out, another process uses this identity.
 const FENCED_AT_MOST: usize = 3;
 /// Between two attempts to get a producer from a cluster that does not answer.
 const RETRY_PRODUCER: Duration = Duration::from_millis(500);
+/// A record that fails again and again for so long keeps its partition from being worked on: no short hiccup any more.
+pub(super) const FOR_GOOD: Duration = Duration::from_secs(30);
 /// The longest a worker sleeps without looking around.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 
@@ -37,6 +45,8 @@ struct Inner {
     beat: AtomicU64,
     /// Tasks that are not idle, or `u64::MAX` before the first turn.
     busy: AtomicU64,
+    /// What the worker saw of its tasks when it last looked.
+    sight: Mutex<Sight>,
 }
 
 /// Sources of tasks that a worker gave up, to be used by whoever opens them next.
@@ -48,6 +58,7 @@ enum Command {
     Release(Vec<TaskId>, Sender<Returned>),
     /// Abort, then let go of these tasks.
     Drop(Vec<TaskId>, Sender<Returned>),
+    Look(Look),
     Stop,
 }
 
@@ -87,6 +98,11 @@ struct Worker {
 }
 
 impl Handle {
+    fn new(commands: Sender<Command>) -> Handle {
+        let (thread, beat, busy) = (OnceLock::new(), AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Handle { inner: Arc::new(Inner { commands, thread, beat, busy, sight: Mutex::default() }) }
+    }
+
     /// Adds a task.
     pub(super) fn add(&self, opened: Opened) {
         self.send(Command::Add(Box::new(opened)));
@@ -135,7 +151,7 @@ impl Handle {
         }
     }
 
-    fn stamp(&self, now: Duration) {
+    pub(super) fn stamp(&self, now: Duration) {
         self.inner.beat.store(now.as_millis() as u64, Ordering::Relaxed);
     }
 }
@@ -148,8 +164,7 @@ pub(super) fn start(
     reopen: Arc<dyn Reopen>,
 ) -> Result<(Handle, JoinHandle<()>), Fault> {
     let (commands, receiver) = channel();
-    let (thread, beat, busy) = (OnceLock::new(), AtomicU64::new(0), AtomicU64::new(u64::MAX));
-    let handle = Handle { inner: Arc::new(Inner { commands, thread, beat, busy }) };
+    let handle = Handle::new(commands);
     handle.stamp(shared.clock.monotonic());
     let outbox = Outbox::new(producer(&shared, index)?);
     let mut worker = Worker {
@@ -243,6 +258,7 @@ impl Worker {
             self.outbox.renew_limits(&topics);
         }
         self.tasks.iter_mut().for_each(|task| task.maintain(now));
+        self.leave_sight();
     }
 
     /// Commits every task, or aborts and rewinds them all.
@@ -340,8 +356,25 @@ impl Worker {
         if !self.troubled {
             self.troubled = true;
             tracing::warn!(worker = self.index, %fault, "{what}");
+            self.note(fault);
             self.shared.health.impair(self.subject(), fault.to_string());
         }
+    }
+
+    /// Keeps the failure with every processor whose work it took back.
+    fn note(&self, fault: &Fault) {
+        let mut noted: Vec<&str> = Vec::new();
+        for task in self.tasks.iter().filter(|task| task.has_progress()) {
+            if !noted.contains(&&*task.spec.name) {
+                noted.push(&task.spec.name);
+                task.spec.note(self.mishap(fault));
+            }
+        }
+    }
+
+    fn mishap(&self, fault: &Fault) -> Mishap {
+        let (code, message) = (fault.code.to_owned(), fault.to_string());
+        Mishap { time_ms: self.shared.clock.wall_ms(), code, message, place: None }
     }
 
     fn well_again(&mut self) {
@@ -416,6 +449,7 @@ impl Worker {
                     self.abort("partition-lost");
                     let _ = done.send(self.let_go(&ids));
                 }
+                Ok(Command::Look(look)) => look(&self.tasks),
                 Ok(Command::Stop) => return self.stop(),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
             }
@@ -433,6 +467,7 @@ impl Worker {
                 let handle = self.handle.clone();
                 task.on_ready(&(Arc::new(move || handle.wake()) as Arc<dyn Fn() + Send + Sync>));
                 self.shared.health.clear(&format!("task {id}"));
+                self.shared.hosts.opened(&id);
                 self.tasks.push(task);
             }
             Err(fault) if fault.verdict == Verdict::Transient || fault.verdict == Verdict::Fenced => {
@@ -481,6 +516,7 @@ impl Worker {
             std::mem::take(&mut self.tasks).into_iter().partition(|t| ids.contains(&t.id));
         self.tasks = kept;
         self.unwell.retain(|id| !ids.contains(id));
+        gone.iter().for_each(|task| self.shared.hosts.closed(&task.id));
         gone.into_iter().map(|task| (task.id.clone(), task.close())).collect()
     }
 
@@ -496,13 +532,15 @@ impl Worker {
         for task in &self.tasks {
             let known = self.unwell.contains(&task.id);
             match task.state() {
-                State::Running if known => {
+                State::BackingOff(reason) if self.is_for_good(task) => {
+                    if !known {
+                        self.shared.health.impair(format!("task {}", task.id), format!("backing off: {reason}"));
+                        self.unwell.push(task.id.clone());
+                    }
+                }
+                State::Running | State::BackingOff(_) if known => {
                     self.shared.health.clear(&format!("task {}", task.id));
                     self.unwell.retain(|id| *id != task.id);
-                }
-                State::BackingOff(reason) if !known => {
-                    self.shared.health.impair(format!("task {}", task.id), format!("backing off: {reason}"));
-                    self.unwell.push(task.id.clone());
                 }
                 State::Running | State::BackingOff(_) => {}
                 State::Halted(fault) => broken.extend(self.halted(task, fault)),
@@ -517,22 +555,33 @@ impl Worker {
         }
     }
 
+    /// Whether the record that a task waits for has failed for so long that its partition is not worked on.
+    fn is_for_good(&self, task: &Task) -> bool {
+        let lasts = |since: i64| self.shared.clock.wall_ms().saturating_sub(since) >= FOR_GOOD.as_millis() as i64;
+        task.retried_since().is_some_and(lasts)
+    }
+
     /// A task that stands still: what is to be opened anew, or else the reason is told to whoever can act on it.
     fn halted(&self, task: &Task, fault: &Fault) -> Option<(TaskId, Fault)> {
         match fault.verdict {
             Verdict::Corrupt | Verdict::Transient => {
                 tracing::warn!(%fault, "opening the task anew");
+                task.spec.note(self.mishap(fault));
                 return Some((task.id.clone(), fault.clone()));
             }
             _ if task::stops_processor(fault) => {
                 if task.spec.stop() {
                     tracing::error!(code = fault.code, "{fault}; the other processors go on");
+                    task.spec.note(self.mishap(fault));
                     self.shared.health.impair(format!("processor {} is stopped", task.spec.name), fault.to_string());
                     self.shared.ending.stopped(fault.clone());
                 }
             }
             _ => {
                 self.shared.health.impair(format!("task {}", task.id), fault.to_string());
+                if !self.shared.ending.is_stopping() {
+                    task.spec.note(self.mishap(fault));
+                }
                 self.shared.ending.fail(fault.clone());
             }
         }

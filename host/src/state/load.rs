@@ -20,7 +20,7 @@ pub struct Load {
 impl Stores {
     /// A few numbers that RocksDB keeps anyway: microseconds, whatever the stores hold.
     pub fn load(&self) -> Load {
-        let ask = |store, property| self.number(store, property);
+        let ask = |store, property| self.property(store, property);
         let size =
             |store| StoreSize { sst_bytes: ask(store, LIVE_SST_FILES_SIZE), keys: ask(store, ESTIMATE_NUM_KEYS) };
         let any = |property| (0..self.families.len()).any(|store| ask(store, property) > 0);
@@ -36,7 +36,7 @@ impl Stores {
         self.overlays.get(store).map_or(0, |overlay| overlay.len())
     }
 
-    fn number(&self, store: usize, property: &PropName) -> u64 {
+    fn property(&self, store: usize, property: &PropName) -> u64 {
         let asked = self.family(store).ok().map(|family| self.db.property_int_value_cf(family, property));
         asked.and_then(Result::ok).flatten().unwrap_or_default()
     }

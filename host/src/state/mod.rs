@@ -5,6 +5,7 @@
 
 mod applied;
 mod clear;
+mod committed;
 mod faults;
 mod load;
 mod options;
@@ -18,6 +19,7 @@ mod view;
 mod tests;
 
 pub use applied::{Applied, AppliedState, Position, StoreState};
+pub use committed::CommittedPage;
 pub use load::Load;
 pub use options::Shared;
 pub use overlay::Change;

@@ -110,7 +110,7 @@ fn merge<'a>(committed: &mut Committed<'_>, staged: impl Iterator<Item = Change<
     while committed.iterator.valid() && found.take_committed(committed) {}
 }
 
-fn bounds(range: &ScanRange) -> ReadOptions {
+pub(super) fn bounds(range: &ScanRange) -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_iterate_lower_bound(range.start.clone());
     if let Some(end) = &range.end {

@@ -202,6 +202,11 @@ impl Stores {
         self.state.stores.get(&self.specs.get(store)?.name)?.changelog.as_ref()
     }
 
+    /// The number of a store.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        self.specs.iter().position(|spec| spec.name == name)
+    }
+
     pub fn specs(&self) -> &[StoreSpec] {
         &self.specs
     }

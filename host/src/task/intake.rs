@@ -163,6 +163,12 @@ impl Intake {
         self.inputs.iter().map(|lane| (lane.input.partition().topic.clone(), lane.input.next())).collect()
     }
 
+    /// Every input's topic, with the next offset of its last commit; `None` before the first.
+    pub(super) fn committed(&self) -> Vec<(Arc<str>, Option<i64>)> {
+        let committed = |input: &Input| (input.committed() >= 0).then(|| input.committed());
+        self.inputs.iter().map(|lane| (lane.input.partition().topic.clone(), committed(&lane.input))).collect()
+    }
+
     pub(super) fn partitions(&self) -> Vec<TopicPartition> {
         self.inputs.iter().map(|lane| lane.input.partition().clone()).collect()
     }

@@ -14,6 +14,7 @@ mod pacing;
 mod park;
 mod parking;
 mod retry;
+mod seen;
 mod shown;
 mod spec;
 mod step;
@@ -27,10 +28,11 @@ pub use input::Input;
 pub use lifecycle::{State, stops_processor};
 pub use marker::{Marker, Trials};
 pub use outbox::{OutTopic, Outbox};
+pub use seen::Seen;
 pub use spec::{InputSpec, Lease, ProcessorSpec, Routes};
 pub use step::Step;
 
-use crate::delivery::{Attempts, Example};
+use crate::delivery::{Attempts, Example, Mishap};
 use crate::metrics::{Custom, Traffic};
 use crate::model::log::{Committed, Group, Source};
 use crate::model::{Failure, Fault, TaskId, TopicPartition};
@@ -81,6 +83,8 @@ struct Tally {
     dead_letters: BTreeMap<&'static str, (u64, Example)>,
     /// How many records and letters the processor's count of letters knows of.
     told: (u64, u64),
+    /// Whether a record's first failure was kept for whoever asks: one of many is enough.
+    noted: bool,
 }
 
 /// A call in flight, when it began on the monotonic clock, and where its records came from.
@@ -294,6 +298,8 @@ impl Task {
         }
         for (code, (count, example)) in dead_letters {
             self.spec.metrics.dead_letters(code, count);
+            let Example { time_ms, message, place } = example.clone();
+            self.spec.note(Mishap { time_ms, code: code.to_owned(), message, place: Some(place) });
             self.spec.news.lock().unwrap_or_else(PoisonError::into_inner).add(code, count, example);
         }
     }

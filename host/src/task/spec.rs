@@ -2,7 +2,7 @@
 
 use super::{OutTopic, park};
 use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
-use crate::delivery::{LetterGate, LetterNews, News, Plugin};
+use crate::delivery::{Failures, LetterGate, LetterNews, Mishap, News, Plugin};
 use crate::metrics::ProcessorMetrics;
 use crate::model::log::Delivery;
 use crate::model::manifest::{Manifest, StoreSpec};
@@ -35,6 +35,8 @@ pub struct ProcessorSpec {
     pub letters: Option<Mutex<LetterGate>>,
     /// What is to be told of committed dead letters.
     pub news: Mutex<LetterNews>,
+    /// The last failures of all its tasks in this process.
+    pub failures: Mutex<Failures>,
     /// The settings table as JSON.
     pub settings: String,
     pub component: Arc<Component>,
@@ -76,6 +78,16 @@ impl ProcessorSpec {
             let (processor, topic, first) = (&*self.name, &*self.dead_letters, example.place);
             tracing::warn!(processor, code, count, first, why = example.message, topic, "dead letters");
         }
+    }
+
+    /// Keeps a failure for whoever asks what went wrong.
+    pub fn note(&self, mishap: Mishap) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).note(mishap);
+    }
+
+    /// The last failures, newest first.
+    pub fn last_failures(&self) -> Vec<Mishap> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).latest()
     }
 
     /// What dead letters say of the plugin that runs.

@@ -4,7 +4,7 @@ use super::letters::Letter;
 use super::work::{Moment, Taken, Turn, Work};
 use super::{State, Step, Task};
 use crate::config::Action;
-use crate::delivery::{Attempts, Cause, Decision, Verdict, decide, jitter};
+use crate::delivery::{Attempts, Cause, Decision, Mishap, Verdict, decide, jitter};
 use crate::model::{Batch, Failure, Fault, Progress};
 use std::time::Duration;
 
@@ -83,6 +83,7 @@ impl Task {
     /// Decides about the only record of `work`, which failed.
     pub(super) fn fail(&mut self, work: Work, cause: Cause, turn: &mut Turn<'_>) -> Result<Step, Fault> {
         let (said, by_plugin) = (said(cause.failure()), matches!(cause, Cause::Stop(_)));
+        let code = cause.failure().code.clone();
         let (input, offset) = (work.batch.input, work.batch.offsets[0]);
         let attempts = self.retried(&work, 0).map_or(0, |before| before.count);
         let random = jitter((&self.id, input, offset, attempts));
@@ -91,7 +92,12 @@ impl Task {
                 let letters = self.buried(&work, verdict, &failure, turn.wall_ms());
                 self.bury(work, letters, verdict, turn)
             }
-            Decision::Retry(delay) => self.try_again(work, delay, &said, turn),
+            Decision::Retry(delay) => {
+                if attempts == 0 {
+                    self.note_retry(&work, (&code, &said), turn.wall_ms());
+                }
+                self.try_again(work, delay, &said, turn)
+            }
             Decision::Stop(_) => {
                 let (who, code) = if by_plugin { ("plugin", "plugin-stop") } else { ("policy", "policy-stop") };
                 let message = format!("task {}: the {who} stopped at offset {offset}: {said}", self.id);
@@ -132,6 +138,16 @@ impl Task {
             self.put_back(work);
         }
         Ok(Step::Worked)
+    }
+
+    /// Keeps the first failure of a record for whoever asks, once between two commits: a flood of them is no news.
+    fn note_retry(&mut self, work: &Work, (code, said): (&str, &str), time_ms: i64) {
+        if std::mem::replace(&mut self.tally.noted, true) {
+            return;
+        }
+        let (topic, offset) = (self.intake.topic(work.batch.input), work.batch.offsets[0]);
+        let place = Some(format!("{topic}/{}@{offset}", work.batch.partition));
+        self.spec.note(Mishap { time_ms, code: code.to_owned(), message: format!("tried again: {said}"), place });
     }
 
     /// Nothing waits for a retry any more, where that is so.

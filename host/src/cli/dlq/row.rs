@@ -1,9 +1,9 @@
 //! A dead letter as JSON, and as a line of a table.
 
 use crate::cli::bytes::{one_line, show};
-use crate::cli::line::Bytes;
 use crate::cli::time;
 use crate::delivery::Mark;
+use crate::model::bytes::Bytes;
 use crate::runtime::letters::Letter;
 use serde::Serialize;
 use std::io::{self, Write};

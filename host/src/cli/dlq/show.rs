@@ -3,10 +3,11 @@
 use super::args::ShowArgs;
 use super::row::{Row, nothing};
 use crate::cli::bytes::{self, one_line};
-use crate::cli::line::{Bytes, headers};
+use crate::cli::line::headers;
 use crate::cli::{Out, time};
 use crate::delivery::reason::original;
 use crate::model::HeadersRef;
+use crate::model::bytes::Bytes;
 use crate::runtime::letters::{Letter, Letters};
 use serde::Serialize;
 use std::io::Write;

@@ -2,7 +2,8 @@
 
 use super::Records;
 use super::chunk::{Chunk, column};
-use crate::cli::line::{Bytes, Line};
+use crate::cli::line::Line;
+use crate::model::bytes::Bytes;
 use crate::model::{HeadersRef, RecordRef};
 use anyhow::Context;
 use std::io::{BufRead, BufReader, Read};

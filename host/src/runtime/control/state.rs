@@ -1,7 +1,5 @@
 //! Reading stores from outside: committed state only.
 
-use super::Control;
-use crate::model::Fault;
 use crate::model::state::ScanRange;
 
 /// One key.
@@ -20,7 +18,10 @@ pub struct Scan {
     pub processor: String,
     pub store: String,
     pub partition: Option<i32>,
+    /// Bounds of keys, at most 1000 entries and 256 KiB of them; a `limit` or `max_bytes` of 0 stands for these.
     pub range: ScanRange,
+    /// Where the page before said to go on.
+    pub from: Option<(i32, Vec<u8>)>,
 }
 
 /// What a question about state comes to.
@@ -47,6 +48,8 @@ pub struct Value {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     pub entries: Vec<Entry>,
+    /// Partitions that this page is of, or that had nothing for it; others may be on other hosts.
+    pub partitions: Vec<i32>,
     /// Where to go on: the partition and the first key that is not in this page.
     pub next: Option<(i32, Vec<u8>)>,
 }
@@ -56,16 +59,4 @@ pub struct Entry {
     pub partition: i32,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
-}
-
-impl Control {
-    /// The committed value of a key. `Fatal`: `processor-unknown`, `store-unknown`, `partition-unknown`. `Transient`: `state-not-here-yet`.
-    pub fn get(&self, _ask: &Get) -> Result<Answer<Value>, Fault> {
-        self.running().and_then(|_| Err(Fault::transient("state-not-here-yet", "stores cannot be read yet")))
-    }
-
-    /// Committed entries, a page at a time. Faults as of [`Control::get`].
-    pub fn scan(&self, _ask: &Scan) -> Result<Answer<Page>, Fault> {
-        self.running().and_then(|_| Err(Fault::transient("state-not-here-yet", "stores cannot be read yet")))
-    }
 }

@@ -1,7 +1,5 @@
 //! What a host is doing, as one value: for `/v1/status` and the command line.
 
-use super::Control;
-use crate::model::Fault;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -42,6 +40,8 @@ pub struct ProcessorStatus {
     pub partitions: i32,
     /// Records that the group has still to work off, over all hosts; `None` where the cluster could not be asked.
     pub lag: Option<i64>,
+    /// The same by input partition; those that could not be asked for are without numbers.
+    pub lags: Vec<LagStatus>,
     /// Of this host.
     pub tasks: Vec<TaskStatus>,
     /// The last ones on this host, newest first; at most 20.
@@ -79,6 +79,10 @@ pub struct TaskStatus {
     pub parked: u64,
     pub overlay_bytes: u64,
     pub restore: Option<RestoreStatus>,
+    /// For how long the plugin has been at its present call; `None` where it is at none.
+    pub call_ms: Option<u64>,
+    /// How old this is where the task's worker did not answer in time.
+    pub age_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +94,21 @@ pub enum TaskState {
     Running,
     BackingOff,
     Halted,
+}
+
+/// How far a group is behind in a partition of an input, whichever host has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LagStatus {
+    pub topic: String,
+    pub partition: i32,
+    /// The group's committed offset; `None` where it has none.
+    pub committed: Option<i64>,
+    /// As of [`PositionStatus::end`].
+    pub end: Option<i64>,
+    /// As of [`PositionStatus::lag`].
+    pub lag: Option<i64>,
+    /// Records that wait by key: the committed offset is past them.
+    pub parked: u64,
 }
 
 /// Where a task is in an input.
@@ -119,13 +138,6 @@ pub struct FailureStatus {
     /// Stable.
     pub code: String,
     pub message: String,
-    /// `topic/partition:offset` of the record, where one is to blame.
+    /// `topic/partition@offset` of the record, where one is to blame.
     pub place: Option<String>,
-}
-
-impl Control {
-    /// What the host is doing. Asks the cluster for ends and committed offsets.
-    pub fn status(&self) -> Result<Status, Fault> {
-        self.running().map(|_| Status::default())
-    }
 }

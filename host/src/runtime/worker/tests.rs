@@ -11,8 +11,9 @@ pub(in crate::runtime) struct Detached {
 impl Detached {
     pub(in crate::runtime) fn new() -> Detached {
         let (commands, receiver) = channel();
-        let inner = Inner { commands, thread: OnceLock::new(), beat: AtomicU64::new(0), busy: AtomicU64::new(0) };
-        Detached { handle: Handle { inner: Arc::new(inner) }, commands: receiver }
+        let handle = Handle::new(commands);
+        handle.inner.busy.store(0, Ordering::SeqCst);
+        Detached { handle, commands: receiver }
     }
 
     /// The tasks that were added since the last look.

@@ -3,8 +3,8 @@
 use super::rig::{DEAD_BYTES, DEADLINE, INPUTS, OUT_BYTES, Rig, actor, fresh_actor, id};
 use super::ticks::{Ticks, until_in_flight};
 use crate::delivery::{Example, jitter};
-use crate::model::Verdict;
 use crate::model::log::TopicInfo;
+use crate::model::{Clock, Verdict};
 use crate::task::{State, Step};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -232,7 +232,8 @@ fn only_letters_that_are_committed_are_news() {
     rig.wait_out();
     assert_eq!(news(&mut rig), []);
     rig.commit().unwrap();
-    let first = Example { place: format!("{}/0@1", INPUTS[0]), message: "why (bad)".into() };
+    let place = format!("{}/0@1", INPUTS[0]);
+    let first = Example { place, message: "why (bad)".into(), time_ms: rig.clock.wall_ms() };
     assert_eq!(news(&mut rig), [("plugin", 2, first)]);
 }
 

@@ -90,6 +90,7 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
         parking: Parking::default(),
         letters: None,
         news: Mutex::default(),
+        failures: Mutex::default(),
         settings: "{}".into(),
         component,
         metrics: ProcessorMetrics::new("proc"),
