@@ -14,6 +14,7 @@ mod harness;
 mod isolation;
 mod kills;
 mod lineage;
+mod metrics;
 mod ordering;
 mod output;
 mod parked;
