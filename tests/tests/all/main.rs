@@ -25,6 +25,7 @@ mod retries;
 mod shutdown;
 mod slow;
 mod startup;
+mod swaps;
 mod status;
 
 use pelton_tests::{Account, App, Log, Rec, kafka, wait};
