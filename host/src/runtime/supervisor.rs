@@ -63,6 +63,7 @@ const RETRY_START: Duration = Duration::from_secs(1);
 pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> {
     let clock = SystemClock::default();
     let (health, ending) = (Arc::new(Health::default()), Arc::new(Ending::default()));
+    health.impair(START, "it is starting");
     // first of all: a signal while plugins are compiled counts as well
     let _signals = Signals::listen(ending.clone(), application.shutdown_grace)?;
     let plugins = Plugins::load(&application, Some(&application.state_dir.join("compiled")))?;

@@ -72,7 +72,7 @@ impl Rollout {
     pub(in crate::runtime) fn pause(&self, processor: &str, paused: bool, by: &str) -> Result<bool, Fault> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, spec) = self.find(processor)?;
-        let (record, ()) = self.ledger.change(|known| {
+        let (record, ()) = self.ledger.change(self.known().clone(), |known| {
             let active = known.records.get(processor).ok_or_else(|| no_version(processor))?;
             Ok(((active.paused != paused).then(|| active.paused(paused)), ()))
         })?;
@@ -107,7 +107,7 @@ impl Rollout {
 
     /// Writes the version down where the one that it was compared with is still active.
     fn write(&self, active: &Record, candidate: Candidate) -> Result<Record, Fault> {
-        let (record, ()) = self.ledger.change(|known| match known.records.get(&active.processor) {
+        let (record, ()) = self.ledger.change(self.known().clone(), |known| match known.records.get(&active.processor) {
             Some(now) if now.sequence == active.sequence => Ok((Some(now.next(candidate, Outcome::Replaced)), ())),
             _ => Err(overtaken(&active.processor)),
         })?;

@@ -132,7 +132,7 @@ impl Rollout {
         let component = self.shelf.get(previous)?;
         let candidate = candidate(&component, self.me(), How::Probation, self.now_ms());
         let next = record.next(Candidate { can_go_back: false, ..candidate }, Outcome::RolledBack(failed.reason.clone()));
-        let (written, ()) = self.ledger.change(|known| {
+        let (written, ()) = self.ledger.change(self.known().clone(), |known| {
             let still = known.records.get(&*spec.name).filter(failed_one);
             Ok((still.map(|now| Record { paused: now.paused, ..next }), ()))
         })?;

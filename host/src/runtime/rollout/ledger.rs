@@ -74,29 +74,31 @@ impl Ledger {
         if self.log.topic(&self.place().topic)?.is_none() {
             return Ok(Known::default());
         }
-        self.read_to_end()
+        self.read_on(Known::default())
     }
 
-    /// Writes the record that `next` makes of what is there; nothing where it makes none. Whoever else is at it is fenced: the last to
-    /// ask has the lock, and what those before have not committed by then fails.
+    /// Writes the record that `next` makes of what is there; nothing where it makes none. What is `known` already is not read again.
+    /// Whoever else is at it is fenced: the last to ask has the lock, and what those before have not committed by then fails.
     ///
     /// `Transient` `deploy-overtaken`: somebody else has just taken the lock.
     pub(super) fn change<T>(
         &self,
+        known: Known,
         next: impl FnOnce(&Known) -> Result<(Option<Record>, T), Fault>,
     ) -> Result<(Option<Record>, T), Fault> {
         let mut producer = self.log.producer(&ids::deploy_id(&self.application), Delivery::ExactlyOnce)?;
-        let (record, result) = next(&self.read_to_end()?)?;
+        let (record, result) = next(&self.read_on(known)?)?;
         if let Some(record) = &record {
             self.commit(&mut *producer, record).map_err(overtaken)?;
         }
         Ok((record, result))
     }
 
-    fn read_to_end(&self) -> Result<Known, Fault> {
-        let (partition, mut known) = (self.place(), Known::default());
+    fn read_on(&self, mut known: Known) -> Result<Known, Fault> {
+        let partition = self.place();
         let ends = self.log.ends(&partition)?;
-        let stretch = Stretch { partition, from: ends.start, to: ends.end, settled: true };
+        let from = known.position.max(ends.start);
+        let stretch = Stretch { partition, from, to: ends.end, settled: true };
         walk::<Fault>(&*self.log, &stretch, &mut |batch, _| known.take(batch).map(|_| true))?;
         known.position = ends.end;
         Ok(known)
@@ -126,5 +128,85 @@ fn overtaken(fault: Fault) -> Fault {
         Verdict::Fenced => Fault::transient("deploy-overtaken", "somebody else has changed a version at this moment")
             .hint("look at `pelton history`, and try again"),
         _ => fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::LocalLog;
+    use crate::model::SystemClock;
+    use crate::versions::{Candidate, How, Outcome};
+
+    fn candidate(digest: &str) -> Candidate {
+        Candidate {
+            digest: digest.into(),
+            plugin: "p".into(),
+            version: "1".into(),
+            stores: Vec::new(),
+            by: "me".into(),
+            time_ms: 1,
+            how: How::Deploy,
+            can_go_back: true,
+        }
+    }
+
+    fn ledger(dir: &std::path::Path) -> Ledger {
+        let log = LocalLog::open(dir, Arc::new(SystemClock::default())).unwrap();
+        let ledger = Ledger::new(Arc::new(log), "app");
+        assert_eq!(ledger.read(), Ok(Known::default()), "without the topic nothing is known");
+        ledger.log.create_topic(&spec("app")).unwrap();
+        check(&ledger.log.topic("app-versions").unwrap().unwrap()).unwrap();
+        ledger
+    }
+
+    fn deploy(ledger: &Ledger, digest: &str) -> Result<Option<Record>, Fault> {
+        let next = |known: &Known| match known.records.get("p") {
+            None => Record::first("p", 1, candidate(digest)),
+            Some(now) => now.next(candidate(digest), Outcome::Replaced),
+        };
+        ledger.change(Known::default(), |known| Ok((Some(next(known)), ()))).map(|(record, ())| record)
+    }
+
+    #[test]
+    fn what_is_written_is_what_everybody_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = ledger(dir.path());
+        for (n, digest) in ["a", "b", "c"].into_iter().enumerate() {
+            let written = deploy(&ledger, digest).unwrap().unwrap();
+            assert_eq!(written.sequence, n as i64 + 1);
+            assert_eq!(ledger.read().unwrap().records["p"], written);
+        }
+        let (nothing, ()) = ledger.change(Known::default(), |_| Ok((None, ()))).unwrap();
+        assert_eq!((nothing, ledger.read().unwrap().records["p"].digest.as_str()), (None, "c"));
+    }
+
+    #[test]
+    fn of_two_at_once_the_one_that_had_the_lock_first_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = ledger(dir.path());
+        deploy(&ledger, "a").unwrap();
+        let overtaken = ledger.change(Known::default(), |known| {
+            deploy(&ledger, "b").unwrap();
+            Ok((Some(known.records["p"].next(candidate("c"), Outcome::Replaced)), ()))
+        });
+        assert_eq!(overtaken.map(|_| ()).unwrap_err().code, "deploy-overtaken");
+        let now = &ledger.read().unwrap().records["p"];
+        assert_eq!((now.sequence, now.digest.as_str()), (2, "b"));
+    }
+
+    #[test]
+    fn a_topic_that_forgets_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = ledger(dir.path()).log.topic("app-versions").unwrap().unwrap();
+        let with = |change: fn(&mut TopicInfo)| {
+            let mut info = good.clone();
+            change(&mut info);
+            check(&info).map_err(|fault| fault.code)
+        };
+        let unfit = Err("versions-topic-unfit");
+        assert_eq!(with(|info| info.limits.delete = true), unfit);
+        assert_eq!(with(|info| info.limits.compact = false), unfit);
+        assert_eq!(with(|info| info.partitions = 2), unfit);
     }
 }

@@ -64,7 +64,7 @@ impl Starting<'_> {
         let processors = self.application.processors.iter().zip(&mut start.choices);
         for (processor, choice) in processors.filter(|(_, choice)| choice.is_new) {
             self.shelf.put(&choice.component.digest, &choice.component.bytes)?;
-            let Some(record) = self.record(processor, choice)? else { return Ok(false) };
+            let Some(record) = self.record(processor, choice, start.known.clone())? else { return Ok(false) };
             choice.active = Some(record.clone());
             start.known.records.insert(record.processor.clone(), record);
         }
@@ -99,11 +99,11 @@ impl Starting<'_> {
     }
 
     /// `None` where somebody else was quicker.
-    fn record(self, processor: &Processor, choice: &Choice) -> Result<Option<Record>, Fault> {
+    fn record(self, processor: &Processor, choice: &Choice, known: Known) -> Result<Option<Record>, Fault> {
         let by = format!("host {}", self.instance);
         let candidate = candidate(&choice.component, by, How::Start, self.clock.wall_ms());
         let before = if choice.active.is_none() { self.committed_under(processor)? } else { 0 };
-        let (record, ()) = self.ledger.change(|known| {
+        let (record, ()) = self.ledger.change(known, |known| {
             let active = known.records.get(&processor.name);
             let record = match (active, &choice.active) {
                 (None, None) => Record::first(&processor.name, before + 1, candidate),
