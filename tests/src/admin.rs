@@ -67,17 +67,20 @@ impl Admin {
             self.address,
             body.len()
         );
-        let reply = self.send(&[head.as_bytes(), body].concat());
+        let reply = self.send(&[head.as_bytes(), body].concat(), false);
         reply.unwrap_or_else(|| panic!("no reply to {method} {path}"))
     }
 
-    /// Any bytes; `None` where nothing comes back that could be a reply.
-    pub fn send(&self, bytes: &[u8]) -> Option<Reply> {
+    /// Any bytes; `None` where nothing comes back that could be a reply. With `done`, says that no more will come: who says so does
+    /// not wait for an answer that takes a while.
+    pub fn send(&self, bytes: &[u8], done: bool) -> Option<Reply> {
         let mut stream = TcpStream::connect(self.address).expect("somebody listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         // the reply may come, and the connection end, before all is sent
         let _ = stream.write_all(bytes);
-        let _ = stream.shutdown(std::net::Shutdown::Write);
+        if done {
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+        }
         let mut received = Vec::new();
         let _ = stream.read_to_end(&mut received);
         Reply::parse(&received)

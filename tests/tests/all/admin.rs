@@ -253,7 +253,7 @@ fn on_loopback_no_web_page_is_served() {
     let port = admin.address.port();
     let named = |host: &str| {
         let request = format!("GET /v1/status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        admin.send(request.as_bytes()).unwrap()
+        admin.send(request.as_bytes(), false).unwrap()
     };
     assert_eq!(named(&format!("localhost:{port}")).status, 200);
     let other = named(&format!("rebound.example:{port}"));
@@ -373,11 +373,11 @@ fn nothing_that_is_sent_harms_the_host() {
     app.produce("in", &[Rec::new("k", "x")]);
     let (mut host, admin) = running(&app);
     let mut rng = Rng::seeded("admin-fuzz");
-    (0..200).for_each(|_| drop(admin.send(&noise(&mut rng))));
+    (0..200).for_each(|_| drop(admin.send(&noise(&mut rng), true)));
     let before = host.memory();
     for _ in 0..3000 {
         let request = noise(&mut rng);
-        let reply = admin.send(&request);
+        let reply = admin.send(&request, true);
         let is_fine = reply.as_ref().is_none_or(|reply| reply.status < 500 || reply.status == 503);
         assert!(is_fine, "{:?}: {reply:?}", String::from_utf8_lossy(&request));
     }
