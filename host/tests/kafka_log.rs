@@ -437,3 +437,50 @@ fn the_price_of_a_transaction() {
     println!("a transaction of 100 records on 8 partitions: median {:?}, 95 % {:?}", took[100], took[190]);
     assert_eq!(group.committed(&inputs).unwrap()[7].offset, Some(200));
 }
+
+#[test]
+fn the_ends_of_many_partitions_are_those_of_each() {
+    let log = kafka();
+    let (one, other) = (create(&log, "one", 40, &[]), create(&log, "other", 3, &[]));
+    write(&mut *producer(&log, &unique("id")), &one, 7, &[rec("a", "1"), rec("b", "2")]);
+    log.delete_records(&TopicPartition::new(&*one, 7), 1).unwrap();
+    let mut open = producer(&log, &unique("id"));
+    open.begin().unwrap();
+    send(&mut *open, &other, 2, &[rec("a", "1")]);
+    open.flush().unwrap();
+    let of = |topic: &str, count| (0..count).map(|p| TopicPartition::new(topic, p)).collect::<Vec<_>>();
+    let places = [of(&other, 3), of(&one, 40)].concat();
+    let all = log.ends_of(&places).unwrap();
+    assert_eq!(all, places.iter().map(|place| log.ends(place).unwrap()).collect::<Vec<_>>());
+    assert_eq!(all[2], Ends { start: 0, stable: 0, end: 1 }, "readers of committed records do not see it yet");
+    assert_eq!(all[10], Ends { start: 1, stable: 3, end: 3 });
+    assert_eq!(log.ends_of(&[]).unwrap(), []);
+    let missing = log.ends_of(&of(&unique("missing"), 1)).unwrap_err();
+    assert!(
+        ["topic-missing", "partition-missing", "broker-away", "kafka-error"].contains(&missing.code),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn what_a_group_has_committed_is_asked_of_one_client_however_often() {
+    let log = kafka();
+    let input = create(&log, "in", 2, &[]);
+    let group = unique("group");
+    let places: Vec<TopicPartition> = (0..2).map(|p| TopicPartition::new(&*input, p)).collect();
+    assert!(log.committed(&group, &places).unwrap().iter().all(|committed| committed.offset.is_none()));
+    let member = Membership::join(&log, spec(&group, &[&input], GroupProtocol::Classic, "one"));
+    member.wait_for(2);
+    let mut producer = producer(&log, &unique("id"));
+    for offset in 1..=20 {
+        producer.begin().unwrap();
+        let commit =
+            OffsetCommit { partition: places[1].clone(), topic_id: "".into(), offset, metadata: String::new() };
+        producer.send_offsets(&*member.group, &[commit]).unwrap();
+        // an open transaction is not waited for
+        let before = log.committed(&group, &places).unwrap();
+        assert_eq!((before[0].offset, before[1].offset), (None, (offset > 1).then_some(offset - 1)));
+        producer.commit().unwrap();
+    }
+    assert!(member.leave().is_none());
+}

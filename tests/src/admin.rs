@@ -94,6 +94,50 @@ impl Admin {
     }
 }
 
+/// What the surface says of the host.
+impl Admin {
+    /// Status and body of a GET; `None` where nobody answers.
+    pub fn try_look(&self, path: &str) -> Option<(u16, Value)> {
+        TcpStream::connect(self.address).ok()?;
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        let reply = self.send(head.as_bytes())?;
+        let text = || Value::String(String::from_utf8_lossy(&reply.body).into_owned());
+        Some((reply.status, serde_json::from_slice(&reply.body).unwrap_or_else(|_| text())))
+    }
+
+    pub fn look(&self, path: &str) -> (u16, Value) {
+        self.try_look(path).unwrap_or_else(|| panic!("{} does not answer {path}", self.address))
+    }
+
+    /// `/v1/status`, once the host knows its topics.
+    pub fn status(&self) -> Value {
+        wait::until("the host can be asked", Duration::from_secs(60), || {
+            let (code, body) = self.look("/v1/status");
+            (code == 200).then_some(body)
+        })
+    }
+
+    /// Whether it is live and ready, as the two pages have it, and its reasons.
+    pub fn health(&self) -> (bool, bool, Vec<String>) {
+        let ((live, _), (ready, body)) = (self.look("/healthz"), self.look("/readyz"));
+        let reasons = body["reasons"].as_array().into_iter().flatten();
+        (live == 200, ready == 200, reasons.filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    /// Waits until the status is as `wanted` says; gives it.
+    pub fn until(&self, what: &str, limit: Duration, wanted: impl Fn(&Value) -> bool) -> Value {
+        wait::until(what, limit, || Some(self.status()).filter(&wanted))
+    }
+
+    /// Waits until the host is ready, or is not; gives its reasons.
+    pub fn becomes_ready(&self, wanted: bool, limit: Duration) -> Vec<String> {
+        wait::until(&format!("ready is {wanted}"), limit, || {
+            let (_, ready, reasons) = self.health();
+            (ready == wanted).then_some(reasons)
+        })
+    }
+}
+
 impl Reply {
     fn parse(received: &[u8]) -> Option<Reply> {
         let end = received.windows(4).position(|four| four == b"\r\n\r\n")?;

@@ -44,6 +44,9 @@ pub mod hostile;
 /// Dead letters as they describe themselves.
 pub mod letter;
 
+/// Versions of one plugin.
+pub mod versions;
+
 /// Where each input ended.
 pub mod account;
 /// The end-to-end cases that are folders.

@@ -70,7 +70,7 @@ pub(super) fn inspect(component: &Path) -> Result<Inspection, Fault> {
         world: found.world,
         imports: found.imports.clone(),
         digest: found.digest.clone(),
-        bytes: found.size,
+        bytes: found.bytes.len() as u64,
         compile_time: found.compile_time,
     })
 }

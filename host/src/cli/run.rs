@@ -49,6 +49,7 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let names: Vec<String> = application.processors.iter().map(|processor| processor.name.clone()).collect();
     let registry = Registry::default();
     registry.install();
+    registry.read_from(names::LOG_LINES_LOST, || logging::lost() as f64);
     let clock = SystemClock::default();
     let page = registry.clone();
     let shown = Arc::new(move || render(&page));

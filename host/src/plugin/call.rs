@@ -112,7 +112,9 @@ async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<Atomi
     running.store.data_mut().wasi.enter(&batch);
     let lifted = running.apply(&batch).await.map_err(|error| CallFault::of(&error, running.store.data_mut()))?;
     let progress = validate::progress(lifted, &bounds(&spec, &batch))?;
-    if running.store.data().meter.memory() <= spec.limits.memory_keep.max(running.at_start) {
+    let memory = running.store.data().meter.memory();
+    spec.usage.memory.store(memory, Relaxed);
+    if memory <= spec.limits.memory_keep.max(running.at_start) {
         slot.keep(running);
     }
     Ok(progress)

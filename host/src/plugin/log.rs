@@ -1,9 +1,10 @@
 //! What a guest says, on its way to the host's log: bounded in size and in lines per second, and marked when it is said again.
 
+use crate::metrics::PluginMetrics;
 use crate::model::TaskId;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Longest message, in bytes; more is cut.
@@ -22,9 +23,10 @@ pub trait GuestLog: Send + Sync {
 }
 
 /// Hands a task's lines to the host's own log.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Traced {
     pub task: TaskId,
+    pub metrics: PluginMetrics,
 }
 
 /// One line of a guest.
@@ -79,6 +81,7 @@ impl GuestLog for Traced {
     }
 
     fn suppressed(&self, lines: u64) {
+        self.metrics.log_lines_dropped(lines);
         tracing::warn!(target: "plugin", task = %self.task, lines, "plugin logs too fast: lines were left out");
     }
 }
@@ -124,14 +127,12 @@ impl Gate {
 
     /// Tells what was left out, once its second is over. Called before each call, so that a guest that fell silent is told of too.
     pub(super) fn settle(&self) {
-        let told = self.roll(&mut self.window.lock().unwrap_or_else(PoisonError::into_inner));
-        if told > 0 {
-            self.log.suppressed(told);
-        }
+        let told = self.roll(&mut self.window());
+        self.tell(told);
     }
 
     fn admit(&self) -> bool {
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window();
         let told = self.roll(&mut window);
         let open = window.written < self.per_second;
         if open {
@@ -140,10 +141,18 @@ impl Gate {
             window.suppressed += 1;
         }
         drop(window);
-        if told > 0 {
-            self.log.suppressed(told);
-        }
+        self.tell(told);
         open
+    }
+
+    fn tell(&self, left_out: u64) {
+        if left_out > 0 {
+            self.log.suppressed(left_out);
+        }
+    }
+
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a new second where the old one is over; returns how many lines the old one left out.
@@ -153,6 +162,14 @@ impl Gate {
             return 0;
         }
         std::mem::replace(window, Window { start: now, ..Window::default() }).suppressed
+    }
+}
+
+/// What the last second of a guest left out is told of as well.
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let left_out = self.window().suppressed;
+        self.tell(left_out);
     }
 }
 

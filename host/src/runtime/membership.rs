@@ -76,12 +76,14 @@ impl Membership {
     }
 
     fn leave(&mut self) {
+        self.assignment.spec().metrics.group.member(false);
         if let Err(fault) = self.member.leave() {
             tracing::warn!(processor = self.name(), %fault, "leaving the group");
         }
     }
 
     fn may_be_ourselves(&mut self) -> bool {
+        self.assignment.spec().metrics.group.fenced();
         let now = self.shared.clock.monotonic();
         self.fenced.retain(|&then| now.saturating_sub(then) < WINDOW);
         self.fenced.push(now);

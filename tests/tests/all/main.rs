@@ -24,6 +24,7 @@ mod retries;
 mod shutdown;
 mod slow;
 mod startup;
+mod status;
 
 use pelton_tests::{Account, App, Log, Rec, kafka, wait};
 use std::time::Duration;

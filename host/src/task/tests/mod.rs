@@ -13,5 +13,6 @@ mod recorder;
 pub(crate) mod rig;
 mod script;
 mod story;
+mod swaps;
 mod ticks;
 mod world;
