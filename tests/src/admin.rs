@@ -100,7 +100,7 @@ impl Admin {
     pub fn try_look(&self, path: &str) -> Option<(u16, Value)> {
         TcpStream::connect(self.address).ok()?;
         let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
-        let reply = self.send(head.as_bytes())?;
+        let reply = self.send(head.as_bytes(), false)?;
         let text = || Value::String(String::from_utf8_lossy(&reply.body).into_owned());
         Some((reply.status, serde_json::from_slice(&reply.body).unwrap_or_else(|_| text())))
     }
@@ -161,5 +161,5 @@ fn outside() -> IpAddr {
         socket.connect("192.0.2.1:9")?;
         socket.local_addr()
     });
-    found.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
+    found.map_or_else(|_| Ipv4Addr::LOCALHOST.into(), |address| address.ip())
 }

@@ -4,6 +4,7 @@ use super::BOTH;
 use pelton_tests::admin::{Admin, note, note_file};
 use pelton_tests::app::{Draft, cli};
 use pelton_tests::host::{Exit, Host};
+use pelton_tests::versions::Version;
 use pelton_tests::wait::{self, secs};
 use pelton_tests::{App, Log, Processor, Rec, Rng};
 use serde_json::{Value, json};
@@ -342,6 +343,96 @@ fn what_is_no_component_is_not_sent() {
     assert!([404, 422].contains(&nobody.status), "{nobody:?}");
     admin.ready();
     host.stop(secs(60));
+}
+
+/// A version goes in, comes back, and everything that was asked is told.
+#[test]
+fn a_plugin_is_changed_by_the_command_line() {
+    for log in BOTH {
+        let app = App::draft(log, "admin-change").topic("in", 2).topic("out", 2).processor(versioned()).ready();
+        let (mut host, _admin) = running(&app);
+        let second = Version::of(2).file(app.dir());
+        let deployed = said_json(&app, &["deploy", "versioned", text(&second), "--by", "me"]);
+        let sequence = deployed["sequence"].as_i64().unwrap();
+        let status = said_json(&app, &["status"]);
+        assert_eq!(status["processors"][0]["version"]["digest"], deployed["digest"]);
+        let history = said_json(&app, &["history", "versioned"]);
+        let newest = &history["entries"][0];
+        assert_eq!(
+            (&newest["by"], &newest["how"], &newest["result"]),
+            (&json!("me"), &json!("deploy"), &json!("active"))
+        );
+        let first = history["entries"][1]["digest"].as_str().unwrap().to_owned();
+        // back, by default to the one before, as whoever runs this
+        assert!(said(&app, &["rollback", "versioned"]).contains(&first[..12]), "the digest is told");
+        let back = said_json(&app, &["history", "versioned"]);
+        assert_eq!((&back["entries"][0]["digest"], &back["entries"][0]["how"]), (&json!(first), &json!("rollback")));
+        assert!(back["entries"][0]["by"].as_str().unwrap().contains('@'), "{back}");
+        assert!(back["entries"][0]["sequence"].as_i64().unwrap() > sequence);
+        let table = said(&app, &["history", "versioned"]);
+        assert_eq!(table.lines().count(), back["entries"].as_array().unwrap().len() + 1, "{table}");
+        // forth, by name
+        let digest = deployed["digest"].as_str().unwrap();
+        assert_eq!(said_json(&app, &["rollback", "versioned", "--to", &digest[..10]])["digest"], deployed["digest"]);
+        host.stop(secs(60));
+    }
+}
+
+#[test]
+fn what_cannot_be_deployed_changes_nothing_and_says_why() {
+    let app = App::draft(Log::Embedded, "admin-refused").topic("in", 1).topic("out", 1).processor(versioned()).ready();
+    let (mut host, admin) = running(&app);
+    let before = said(&app, &["history", "versioned", "--json"]);
+    let unwilling = Version { deed: "init", ..Version::of(2) }.file(app.dir());
+    let (exit, told) = verb(&app, &["deploy", "versioned", text(&unwilling)]);
+    assert!(exit == REFUSED && told.contains("this version does not start"), "{exit:?} {told}");
+    let willing = Version::of(3).file(app.dir());
+    for (words, code) in [
+        (vec!["deploy", "nobody", text(&willing)], "nobody"),
+        (vec!["rollback", "versioned", "--to", "ffffffff"], "ffffffff"),
+        (vec!["rollback", "nobody"], "nobody"),
+        (vec!["pause", "nobody"], "nobody"),
+        (vec!["history", "nobody"], "nobody"),
+    ] {
+        let (exit, told) = verb(&app, &words);
+        assert!(exit == REFUSED && told.contains(code), "{words:?}: {exit:?} {told}");
+    }
+    assert_eq!(admin.post("/v1/processors/nobody/pause").status, 404);
+    assert_eq!(admin.post("/v1/processors/versioned/rollback?to=ffffffff").status, 404);
+    assert_eq!(said(&app, &["history", "versioned", "--json"]), before);
+    host.stop(secs(60));
+}
+
+#[test]
+fn a_paused_processor_stays_paused_until_it_is_told_to_go_on() {
+    let app = App::draft(Log::Embedded, "admin-pause").topic("in", 1).topic("out", 1).processor(versioned()).ready();
+    app.produce("in", &[Rec::new("k", "x")]);
+    let (mut host, _admin) = running(&app);
+    assert_eq!(said(&app, &["pause", "versioned"]).trim(), "processor versioned is paused");
+    assert_eq!(said(&app, &["pause", "versioned"]).trim(), "processor versioned is already paused");
+    assert_eq!(said_json(&app, &["status"])["processors"][0]["state"], "paused");
+    host.stop(secs(60));
+    app.produce("in", &[Rec::new("k", "y")]);
+    let mut host = app.host(1).start();
+    Admin::of(&app, 1, host.pid());
+    let state = || {
+        let (exit, told) = verb(&app, &["status", "--json"]);
+        (exit == Exit::Code(0)).then(|| serde_json::from_str::<Value>(&told).unwrap()["processors"][0]["state"].clone())
+    };
+    let paused = wait::until("the host can be asked", secs(60), state);
+    assert_eq!(paused, "paused", "over restarts");
+    assert_eq!(
+        said_json(&app, &["resume", "versioned"]),
+        json!({"processor": "versioned", "paused": false, "changed": true})
+    );
+    let lag = || said_json(&app, &["lag"])["processors"][0]["lag"].clone();
+    wait::until("it goes on", secs(60), || (lag() == 0).then_some(()));
+    assert_eq!(said_json(&app, &["status"])["processors"][0]["state"], "running");
+    host.stop(secs(60));
+}
+
+fn versioned() -> Processor {
+    Processor::new("versioned").input("in", "in").output("out", "out")
 }
 
 #[test]

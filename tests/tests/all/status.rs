@@ -254,12 +254,12 @@ fn keys_of_two_hosts() {
     for rec in one_each(KEYS) {
         let path = format!("/v1/state/count/counts?key={}", String::from_utf8(rec.key.unwrap()).unwrap());
         let (code, body) = wait::until("the key is known", secs(30), || {
-            let (code, body) = first.get(&path);
+            let (code, body) = first.look(&path);
             (code == 200 || code == 421 && !body["address"].is_null()).then_some((code, body))
         });
         if code == 421 {
-            assert_eq!(body["address"], format!("http://{}", second.address()), "{body}");
-            assert_eq!(second.get(&path).0, 200);
+            assert_eq!(body["address"], format!("http://{}", second.address), "{body}");
+            assert_eq!(second.look(&path).0, 200);
             sent_on += 1;
         }
     }
