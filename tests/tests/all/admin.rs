@@ -387,15 +387,15 @@ fn what_cannot_be_deployed_changes_nothing_and_says_why() {
     let (exit, told) = verb(&app, &["deploy", "versioned", text(&unwilling)]);
     assert!(exit == REFUSED && told.contains("this version does not start"), "{exit:?} {told}");
     let willing = Version::of(3).file(app.dir());
-    for (words, code) in [
+    for (words, why) in [
         (vec!["deploy", "nobody", text(&willing)], "nobody"),
-        (vec!["rollback", "versioned", "--to", "ffffffff"], "ffffffff"),
+        (vec!["rollback", "versioned", "--to", "ffffffff"], "no such earlier version"),
         (vec!["rollback", "nobody"], "nobody"),
         (vec!["pause", "nobody"], "nobody"),
         (vec!["history", "nobody"], "nobody"),
     ] {
         let (exit, told) = verb(&app, &words);
-        assert!(exit == REFUSED && told.contains(code), "{words:?}: {exit:?} {told}");
+        assert!(exit == REFUSED && told.contains(why), "{words:?}: {exit:?} {told}");
     }
     assert_eq!(admin.post("/v1/processors/nobody/pause").status, 404);
     assert_eq!(admin.post("/v1/processors/versioned/rollback?to=ffffffff").status, 404);
@@ -515,6 +515,27 @@ fn who_is_slow_is_cut_off() {
         assert!(received.starts_with(begins), "{sent:?}: {received}");
         assert!(!begins.is_empty() || received.is_empty(), "{sent:?}: {received}");
     }
+    admin.ready();
+    host.stop(secs(60));
+}
+
+/// Who asks for much and takes nothing of it.
+#[test]
+fn who_does_not_read_is_cut_off() {
+    let app = App::counting(Log::Embedded, "admin-unread", 1).ready();
+    let (mut host, admin) = running(&app);
+    let mut stream = TcpStream::connect(admin.address).unwrap();
+    let request = format!("GET /openapi.json HTTP/1.1\r\nHost: {}\r\n\r\n", admin.address);
+    // more than the buffers between here and there hold; the rest waits for its turn
+    stream.set_nonblocking(true).unwrap();
+    let mut write = move || match stream.write(request.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => Some(error),
+        _ => None,
+    };
+    (0..2000).for_each(|_| drop(write()));
+    let before = host.memory();
+    wait::until("the connection is cut", secs(120), &mut write);
+    assert!(host.memory() < before + (64 << 10), "what is not taken is not kept");
     admin.ready();
     host.stop(secs(60));
 }
