@@ -11,9 +11,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "pelton", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(super) struct Cli {
-    /// How log lines look; they go to standard error.
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
-    pub log_format: LogFormat,
+    /// How log lines look; they go to standard error. Without it as PELTON_LOG_FORMAT says, else text.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
 
     #[command(subcommand)]
     pub verb: Verb,
@@ -67,7 +67,7 @@ const EXIT_CODES: &str = "\
 Exit codes (docs/exit-codes.md):
   0  done
   1  failed while running
-  2  the command line is wrong, or PELTON_LOG is
+  2  the command line is wrong, or PELTON_LOG or PELTON_LOG_FORMAT is
   3  refused before running: application file, topics, plugin, state folder
   4  stopped before everything was committed or, with --until-idle, worked off; the next start goes on
   5  another process uses the identity of this one
@@ -75,8 +75,9 @@ Exit codes (docs/exit-codes.md):
   7  the host that was to be asked is not running
 
 Environment:
-  PELTON_LOG  which log lines are shown, such as `debug` or `pelton::task=trace,info`
-  NO_COLOR    when set, no colours";
+  PELTON_LOG         which log lines are shown, such as `debug` or `pelton::task=trace,info`
+  PELTON_LOG_FORMAT  how they look: text or json
+  NO_COLOR           when set, no colours";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -12,6 +12,7 @@ mod host;
 mod inspect;
 mod line;
 mod logging;
+mod one_line;
 mod produce;
 mod progress;
 mod run;
@@ -97,9 +98,6 @@ fn report(error: &anyhow::Error) -> u8 {
     if exit::is_closed_pipe(error) {
         return exit::OK;
     }
-    let label = if logging::colours() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-    for line in format!("{error:#}").lines() {
-        say(&format!("{label} {line}"));
-    }
+    logging::say_error(&format!("{error:#}"));
     exit::code(error)
 }

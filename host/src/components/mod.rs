@@ -46,7 +46,7 @@ impl Store {
             }
             self.inner.put(&path, bytes.to_vec().into()).await.map(drop)
         };
-        self.runtime.block_on(put).map_err(|error| fault(&error, &doing()))
+        self.runtime.block_on(put).map_err(|error| self.fault(&error, &doing()))
     }
 
     /// A component, whole. `None` where there is none of this digest.
@@ -63,7 +63,7 @@ impl Store {
             Ok(Some(bytes)) if hex::encode(Sha256::digest(&bytes)) == digest => Ok(Some(bytes.to_vec())),
             Ok(_) => Err(damaged(digest, &self.place)),
             Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(fault(&error, &doing())),
+            Err(error) => Err(self.fault(&error, &doing())),
         }
     }
 
@@ -72,18 +72,20 @@ impl Store {
         &self.place
     }
 
+    /// A folder that cannot be used stays so until a person mends it; a store on the network may come back.
+    fn fault(&self, error: &Error, doing: &str) -> Fault {
+        let is_folder = !self.place.contains("://");
+        let refused = matches!(error, Error::PermissionDenied { .. } | Error::Unauthenticated { .. });
+        let message = format!("{doing}: {error}");
+        let fault = match is_folder || refused {
+            true => Fault::fatal("components-refused", message),
+            false => Fault::transient("components-away", message),
+        };
+        fault.hint("all hosts must reach the place that [components] names, and be allowed to read and write there")
+    }
+
     fn path(&self, digest: &str) -> Path {
         self.prefix.clone().join(format!("{digest}.wasm"))
-    }
-}
-
-fn fault(error: &Error, doing: &str) -> Fault {
-    let hint = "all hosts must reach the place that [components] names, and be allowed to read and write there";
-    match error {
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } | Error::NotSupported { .. } => {
-            Fault::fatal("components-refused", format!("{doing}: {error}")).hint(hint)
-        }
-        _ => Fault::transient("components-away", format!("{doing}: {error}")).hint(hint),
     }
 }
 
@@ -129,6 +131,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
         let refused = store(&dir.path().join("file/below")).put(&digest(b"x"), b"x").unwrap_err();
+        assert_eq!(refused.code, "components-refused");
         assert!(refused.message.contains("file/below") && refused.hint.unwrap().contains("[components]"));
         for url in ["ftp://a/b", "s3://"] {
             let settings = Components { store: url.into(), ..Components::default() };

@@ -35,6 +35,8 @@ pub struct GuestLine<'a> {
     pub level: Level,
     pub message: &'a str,
     pub fields: &'a [(String, String)],
+    /// Of the record that it is about, or of the first one of the batch that the guest was at.
+    pub offset: Option<i64>,
     /// Said while records are run again after a fault, so perhaps for the second time.
     pub rerun: bool,
 }
@@ -67,35 +69,49 @@ struct Window {
 
 impl GuestLog for Traced {
     fn line(&self, line: &GuestLine<'_>) {
-        let GuestLine { message, fields, rerun, .. } = *line;
+        let GuestLine { message, fields, offset, rerun, .. } = *line;
         // what is not said is not shown
-        let (task, fields) = (&self.task, (!fields.is_empty()).then(|| tracing::field::display(Fields(fields))));
-        let rerun = rerun.then_some(true);
+        let fields = (!fields.is_empty()).then(|| tracing::field::display(Fields(fields)));
+        let (TaskId { processor, partition }, rerun) = (&self.task, rerun.then_some(true));
+        macro_rules! say {
+            ($at:ident) => {
+                tracing::$at!(target: "plugin", %processor, partition, offset, rerun, fields, "{message}")
+            };
+        }
         match line.level {
-            Level::Trace => tracing::trace!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Debug => tracing::debug!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", %task, rerun, fields, "{message}"),
+            Level::Trace => say!(trace),
+            Level::Debug => say!(debug),
+            Level::Info => say!(info),
+            Level::Warn => say!(warn),
+            Level::Error => say!(error),
         }
     }
 
     fn suppressed(&self, lines: u64) {
         self.metrics.log_lines_dropped(lines);
-        tracing::warn!(target: "plugin", task = %self.task, lines, "plugin logs too fast: lines were left out");
+        let TaskId { processor, partition } = &self.task;
+        tracing::warn!(target: "plugin", %processor, partition, lines, "plugin logs too fast: lines were left out");
     }
 }
 
+/// As `name="value"`, with spaces between: a name that could be taken for more than one is quoted like a value.
 struct Fields<'a>(&'a [(String, String)]);
 
 impl fmt::Display for Fields<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = self.0.iter();
-        if let Some((name, value)) = all.next() {
-            write!(f, "{name}={value:?}")?;
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            let space = if at == 0 { "" } else { " " };
+            match is_word(name) {
+                true => write!(f, "{space}{name}={value:?}")?,
+                false => write!(f, "{space}{name:?}={value:?}")?,
+            }
         }
-        all.try_for_each(|(name, value)| write!(f, " {name}={value:?}"))
+        Ok(())
     }
+}
+
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
 impl Gate {
@@ -112,7 +128,13 @@ impl Gate {
         self.rerun.store(rerun, Relaxed);
     }
 
-    pub(super) fn write(&self, level: Level, mut message: String, mut fields: Vec<(String, String)>) {
+    pub(super) fn write(
+        &self,
+        level: Level,
+        mut message: String,
+        mut fields: Vec<(String, String)>,
+        offset: Option<i64>,
+    ) {
         if !self.admit() {
             return;
         }
@@ -122,7 +144,8 @@ impl Gate {
             cut(name, FIELD_BYTES);
             cut(value, FIELD_BYTES);
         });
-        self.log.line(&GuestLine { level, message: &message, fields: &fields, rerun: self.rerun.load(Relaxed) });
+        let rerun = self.rerun.load(Relaxed);
+        self.log.line(&GuestLine { level, message: &message, fields: &fields, offset, rerun });
     }
 
     /// Tells what was left out, once its second is over. Called before each call, so that a guest that fell silent is told of too.
@@ -203,14 +226,29 @@ mod tests {
         let heard = Arc::new(Heard::default());
         let gate = Gate::new(heard.clone(), 2);
         gate.set_now(Duration::from_secs(5));
-        (0..5).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new()));
+        (0..5).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new(), None));
         gate.settle();
         assert_eq!(*heard.0.lock().unwrap(), ["0", "1"]);
         gate.set_now(Duration::from_secs(6));
         gate.set_rerun(true);
         gate.settle();
-        gate.write(Level::Info, "5".to_owned(), Vec::new());
+        gate.write(Level::Info, "5".to_owned(), Vec::new(), None);
         assert_eq!(*heard.0.lock().unwrap(), ["0", "1", "-3", "5 again"]);
+    }
+
+    #[test]
+    fn a_field_cannot_pass_for_another() {
+        let fields = [("a", "1"), ("b=\"2\" c", "x\ny"), ("d\n", "")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        assert_eq!(Fields(&fields).to_string(), r#"a="1" "b=\"2\" c"="x\ny" "d\n"="""#);
+    }
+
+    #[test]
+    fn what_the_last_second_left_out_is_told_at_the_end() {
+        let heard = Arc::new(Heard::default());
+        let gate = Gate::new(heard.clone(), 1);
+        (0..3).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new(), None));
+        drop(gate);
+        assert_eq!(*heard.0.lock().unwrap(), ["0", "-2"]);
     }
 
     #[test]

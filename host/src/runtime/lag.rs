@@ -8,7 +8,7 @@ use crate::delivery;
 use crate::model::log::{Committed, Ends, FetchLimit, Log};
 use crate::model::{Batch, Clock, Fault, SystemClock, TopicPartition, ids};
 use crate::task::ProcessorSpec;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -122,26 +122,12 @@ pub(super) fn start(shared: Arc<Shared>, assignments: Vec<Arc<Assignment>>) -> R
             let now = shared.clock.monotonic();
             if shared.lags.begin(now) {
                 let found = look_at_all(&shared, &assignments, &mut probes);
-                show(&assignments, &found);
                 shared.lags.renew(found, now);
             }
         }
     };
     let spawned = std::thread::Builder::new().name("lag".into()).spawn(look);
     spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the thread that asks for lags: {error}")))
-}
-
-/// One number per partition, over its inputs; none where one of them is not known.
-fn show(assignments: &[Arc<Assignment>], found: &[ProcessorLag]) {
-    for (assignment, (_, lags)) in assignments.iter().zip(found) {
-        let mut sums: BTreeMap<i32, Option<i64>> = BTreeMap::new();
-        for lag in lags {
-            let sum = sums.entry(lag.place.partition).or_insert(Some(0));
-            *sum = sum.zip(lag.lag).map(|(sum, lag)| sum + lag);
-        }
-        let group = &assignment.spec().metrics.group;
-        sums.into_iter().for_each(|(partition, sum)| group.lag(partition, sum.map(i64::unsigned_abs)));
-    }
 }
 
 fn look_at_all(shared: &Shared, assignments: &[Arc<Assignment>], probes: &mut Probes) -> Vec<ProcessorLag> {

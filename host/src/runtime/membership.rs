@@ -100,7 +100,10 @@ impl Membership {
                     self.member = member;
                     return;
                 }
-                Err(fault) if fault.verdict == Verdict::Transient => std::thread::park_timeout(PAUSE),
+                Err(fault) if fault.verdict == Verdict::Transient => {
+                    self.shared.limits.doubt(&self.shared.health, format!("group of {}", self.name()), &fault);
+                    std::thread::park_timeout(PAUSE);
+                }
                 Err(fault) => return self.shared.ending.fail(fault),
             }
         }

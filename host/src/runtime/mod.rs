@@ -10,6 +10,7 @@ mod idle;
 mod instance;
 mod lag;
 pub mod letters;
+mod levels;
 mod limits;
 mod lineage;
 mod lines;

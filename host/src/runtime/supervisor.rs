@@ -5,6 +5,7 @@ use super::assignment::{Assignment, Reopen};
 use super::control::{Control, Identity, Running};
 use super::idle::IdleCheck;
 use super::instance::StateFolder;
+use super::levels::Levels;
 use super::opener::{Openers, Tools};
 use super::rehearsal::rehearse;
 use super::rollout::{Ledger, Rollout, Shelf, Start, Starting};
@@ -14,7 +15,7 @@ use super::{Ending, Health, Lags, Plan, Plugins, Restores, Shared, ShowRestore, 
 use super::{hosts, lag, limits, membership};
 use crate::components::Store;
 use crate::config::Application;
-use crate::metrics::{HostMetrics, MemoryMetrics};
+use crate::metrics::HostMetrics;
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict};
 use crate::plugin;
 use crate::state;
@@ -152,7 +153,7 @@ struct Host {
     /// The ticker and the thread that asks for limits: they end when the workers are gone.
     helpers: Vec<JoinHandle<()>>,
     metrics: HostMetrics,
-    memory: Option<(MemoryMetrics, Arc<Tools>)>,
+    levels: Levels,
 }
 
 impl Host {
@@ -168,7 +169,7 @@ impl Host {
             openers: None,
             helpers: Vec::new(),
             metrics: HostMetrics::default(),
-            memory: None,
+            levels: Levels::default(),
         }
     }
 
@@ -239,8 +240,7 @@ impl Host {
         let tools = Arc::new(Tools { shared: shared.clone(), topics, stores, trials: Arc::default(), rollout: rollout.clone() });
         let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
         self.openers = Some((openers.clone(), threads));
-        let (cache, memtables) = tools.stores.limits();
-        self.memory = Some((MemoryMetrics::new(cache, memtables), tools));
+        self.levels.of_stores(tools);
         for (shift, spec) in processors.into_iter().enumerate() {
             let version = spec.versions.current();
             spec.metrics.plugin.version(version.plugin().digest, version.plugin().version);
@@ -255,7 +255,7 @@ impl Host {
         Ok(())
     }
 
-    fn supervise(self, until_idle: bool) -> Result<End, Fault> {
+    fn supervise(mut self, until_idle: bool) -> Result<End, Fault> {
         let mut end = End::Told;
         let mut idle = until_idle.then(IdleCheck::default);
         let mut looked = self.shared.clock.monotonic();
@@ -269,7 +269,7 @@ impl Host {
             looked = now;
             self.shared.health.say_changes(now);
             self.shared.restores.show();
-            self.show();
+            self.levels.show(&self.shared, &self.assignments);
             tell_letters(&self.assignments, now, false);
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
                 // nobody is left to go on
@@ -282,17 +282,6 @@ impl Host {
             }
         }
         self.shut_down().map(|()| end)
-    }
-
-    /// Brings up to date what nobody else sees change.
-    fn show(&self) {
-        for spec in self.assignments.iter().map(|assignment| assignment.spec()) {
-            let (tasks, left) = self.shared.restores.left(&spec.name);
-            spec.metrics.restoring(tasks, left);
-        }
-        if let Some((memory, tools)) = &self.memory {
-            memory.used(tools.stores.cache_usage(), tools.stores.write_buffer_usage());
-        }
     }
 
     /// A worker that has not turned for half of `stuck_after` is told of, so that whoever watches over the host sees it; after all of it

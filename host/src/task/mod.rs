@@ -36,7 +36,7 @@ pub use step::Step;
 pub use version::{Failed, Version, Versions};
 
 use crate::delivery::{Attempts, Example, Mishap};
-use crate::metrics::Traffic;
+use crate::metrics::{Custom, Traffic};
 use crate::model::log::{Committed, Group, Source};
 use crate::model::state::StateView;
 use crate::model::{Failure, Fault, TaskId, TopicPartition};
@@ -87,9 +87,11 @@ pub struct Task {
 }
 
 /// What a task has done since its last commit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Tally {
     traffic: Traffic,
+    /// What the plugin counted itself.
+    custom: Custom,
     /// How many by code, as metrics know them, and the first of each.
     dead_letters: BTreeMap<&'static str, (u64, Example)>,
     /// How many records and letters the processor's count of letters knows of.
@@ -323,8 +325,12 @@ impl Task {
     }
 
     fn count(&mut self) {
-        let Tally { traffic, dead_letters, .. } = std::mem::take(&mut self.tally);
+        let Tally { traffic, custom, dead_letters, .. } = std::mem::take(&mut self.tally);
         self.spec.metrics.committed(traffic);
+        if self.spec.metrics.custom.committed(&custom) {
+            let processor = &self.spec.name;
+            tracing::warn!(%processor, "the plugin counts what is left out: a bad name, more than 50, or a value that is no measure");
+        }
         for (code, (count, example)) in dead_letters {
             self.spec.metrics.dead_letters(code, count);
             let Example { time_ms, message, place } = example.clone();

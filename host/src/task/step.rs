@@ -6,6 +6,7 @@ use super::marker::Admission;
 use super::work::{Turn, Work};
 use super::{Outbox, Running, State, Task};
 use crate::delivery::Cause;
+use crate::metrics::Custom;
 use crate::model::failpoint::hit;
 use crate::model::log::FetchLimit;
 use crate::model::{Clock, Ending, Failure, Fault, Progress, Verdict};
@@ -138,7 +139,7 @@ impl Task {
                 None => Ok(Step::Worked),
             };
         }
-        let Outcome { batch, result } = outcome;
+        let Outcome { batch, result, custom } = outcome;
         let work = Work { batch, taken: running.taken };
         match result {
             Ok(progress) => {
@@ -147,13 +148,18 @@ impl Task {
                 if !work.is_parked() {
                     self.pacing.clean(progress.done as usize, took);
                 }
-                self.came_back(work, progress, turn)
+                self.came_back(work, (progress, custom), turn)
             }
             Err(fault) => self.broke(work, fault, turn),
         }
     }
 
-    fn came_back(&mut self, work: Work, mut progress: Progress, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+    fn came_back(
+        &mut self,
+        work: Work,
+        (mut progress, custom): (Progress, Custom),
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, Fault> {
         let now = turn.now();
         if let Some((entry, failure)) = self.breach(&work.batch, &progress, turn.out, now.wall_ms) {
             // the effects of later entries may build on the guilty one's: all are dropped, and the call is made again without it
@@ -172,6 +178,7 @@ impl Task {
         }
         let ending = std::mem::take(&mut progress.ending);
         self.accept(&work, &progress, turn.out)?;
+        self.tally.custom.merge(custom);
         self.send_letters(letters, turn.out, now.wall_ms)?;
         let done = progress.done as usize;
         match ending {

@@ -14,6 +14,7 @@ mod harness;
 mod isolation;
 mod kills;
 mod lineage;
+mod metrics;
 mod ordering;
 mod output;
 mod parked;
@@ -24,6 +25,7 @@ mod retries;
 mod shutdown;
 mod slow;
 mod startup;
+mod swaps;
 mod status;
 
 use pelton_tests::{Account, App, Log, Rec, kafka, wait};

@@ -116,8 +116,12 @@ impl Rollout {
 
     /// Waits until this host's tasks run a version.
     fn arrive(&self, spec: &ProcessorSpec, record: &Record) -> Result<(), Fault> {
+        let versions = &spec.versions;
         let there = self.wait(|| {
-            spec.versions.sequence() > record.sequence || spec.versions.failed().is_some() || spec.versions.is_everywhere(record.sequence)
+            let known = versions.sequence();
+            // a processor that stands still takes it up when it is started again
+            let settled = spec.is_stopped() || versions.is_everywhere(record.sequence);
+            known > record.sequence || versions.failed().is_some() || known == record.sequence && settled
         });
         match spec.versions.failed().or_else(|| spec.versions.last_failure(record.sequence)) {
             Some(failed) => Err(failed_here(&record.processor, &failed.reason)),

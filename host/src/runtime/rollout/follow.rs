@@ -2,7 +2,7 @@
 //! passed on, and a version that fails within its probation is taken back for all hosts.
 
 use super::start::{candidate, version};
-use super::{Rollout, ledger};
+use super::Rollout;
 use crate::config::Processor;
 use crate::model::log::{FetchLimit, Source};
 use crate::model::{Batch, Clock, Fault, Verdict};
@@ -122,33 +122,31 @@ impl Rollout {
         Ok(())
     }
 
-    /// Makes the version before the failed one active again, for all hosts. Does nothing where another host has done so, or where there
-    /// is none to go back to: then this host's tasks go on with what they have, not ready.
+    /// Makes the version before the failed one active again, for all hosts. Does nothing where another host has done so. Where there is
+    /// none to go back to, this host's tasks go on with what they have, not ready.
     fn take_back(&self, spec: &ProcessorSpec, failed: &Failed) -> Result<(), Fault> {
-        let back = |known: &ledger::Known| {
-            let Some(record) = known.records.get(&*spec.name).filter(|now| now.sequence == failed.sequence) else {
-                return Ok((None, None));
-            };
-            let Some(previous) = &record.previous else { return Ok((None, Some(self.cannot_go_back(failed)))) };
-            let component = self.shelf.get(previous)?;
-            let candidate = candidate(&component, self.me(), How::Probation, self.now_ms());
-            let reason = Outcome::RolledBack(failed.reason.clone());
-            Ok((Some(record.next(Candidate { can_go_back: false, ..candidate }, reason)), None))
-        };
-        let (record, problem) = self.ledger.change(back)?;
-        if let Some(fault) = problem {
-            return Err(fault);
-        }
-        if record.is_some() {
+        let failed_one = |record: &&Record| record.sequence == failed.sequence;
+        let Some(record) = self.record(&spec.name).filter(|record| failed_one(&record)) else { return Ok(()) };
+        let Some(previous) = &record.previous else { return Err(cannot_go_back(failed)) };
+        // all that may fail comes before the lock, which takes it from whoever else is at it
+        let component = self.shelf.get(previous)?;
+        let candidate = candidate(&component, self.me(), How::Probation, self.now_ms());
+        let next = record.next(Candidate { can_go_back: false, ..candidate }, Outcome::RolledBack(failed.reason.clone()));
+        let (written, ()) = self.ledger.change(|known| {
+            let still = known.records.get(&*spec.name).filter(failed_one);
+            Ok((still.map(|now| Record { paused: now.paused, ..next }), ()))
+        })?;
+        if written.is_some() {
             let (processor, sequence, why) = (&*spec.name, failed.sequence, &failed.reason);
             spec.metrics.plugin.swapped("rolled-back");
             tracing::error!(processor, sequence, why, "the version failed within its probation; going back for all hosts");
         }
         Ok(())
     }
+}
 
-    fn cannot_go_back(&self, failed: &Failed) -> Fault {
-        let message = format!("version {} does not run here, and there is none to go back to: {}", failed.sequence, failed.reason);
-        Fault::transient("version-failed", message).hint("deploy a version that runs")
-    }
+fn cannot_go_back(failed: &Failed) -> Fault {
+    let Failed { sequence, reason } = failed;
+    let message = format!("version {sequence} does not run here, and there is none to go back to: {reason}");
+    Fault::transient("version-failed", message).hint("deploy a version that runs")
 }

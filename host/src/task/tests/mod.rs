@@ -12,6 +12,7 @@ mod policy;
 mod recorder;
 pub(crate) mod rig;
 mod script;
+mod shown;
 mod story;
 mod swaps;
 mod ticks;
