@@ -3,7 +3,7 @@
 use super::BOTH;
 use pelton_tests::admin::{Admin, note, note_file};
 use pelton_tests::app::{Draft, cli};
-use pelton_tests::host::{Exit, Host};
+use pelton_tests::host::{Exit, Host, Launch};
 use pelton_tests::versions::Version;
 use pelton_tests::wait::{self, secs};
 use pelton_tests::{App, Log, Processor, Rec, Rng};
@@ -119,6 +119,22 @@ fn a_host_that_was_killed_is_not_running() {
     std::fs::write(note_file(&app, 1), stale.to_string()).unwrap();
     let (exit, told) = verb(&app, &["status"]);
     assert_eq!((exit, told.lines().count()), (NOT_RUNNING, 1), "{told}");
+}
+
+#[test]
+fn a_watched_status_goes_on_over_a_restart() {
+    let app = App::counting(Log::Embedded, "admin-watch", 1).ready();
+    let (mut host, _) = running(&app);
+    let watch = Launch::new("watch", app.dir().join("watch.log")).arg("status").arg(app.file());
+    let watch = watch.arg("--state-dir").arg(app.state_dir(1)).arg("--watch").arg("--json").arg("--every").arg("1");
+    let mut watch = watch.start();
+    watch.says(&format!("\"pid\":{}", host.pid()), secs(60));
+    host.kill();
+    watch.says("{\"away\":", secs(60));
+    let (mut host, _) = running(&app);
+    watch.says(&format!("\"pid\":{}", host.pid()), secs(60));
+    host.stop(secs(60));
+    watch.assert_running();
 }
 
 /// Counts of keys that are no text, too, one by one, in ranges and all of them, beside what the job has put out.
