@@ -20,6 +20,11 @@ pub(super) fn problem(document: &Node, admin: &Admin) -> Option<(&'static str, W
             if has("tls_key") { ("tls_key", "tls_certificate") } else { ("tls_certificate", "tls_key") };
         return Some((there, Wrong::new("conflict", format!("has no meaning without {missing}"), "set both, or none")));
     }
+    // it goes into a header as it is, where spaces at its ends are lost
+    if admin.token.as_ref().is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+        let message = "holds a space, or what is not ASCII";
+        return Some(("token", Wrong::new("invalid-token", message, "use letters, digits and signs")));
+    }
     if admin.listen.is_empty() {
         // what stands there was not understood, and is reported
         return None;

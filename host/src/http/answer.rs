@@ -25,7 +25,7 @@ pub(super) type Answered = Result<Response, Refusal>;
 /// Codes of faults that say that something is not there.
 const ABSENT: &[&str] = &["processor-unknown", "store-unknown", "partition-unknown", "version-unknown"];
 /// Codes of faults that say that something else is going on, or went before.
-const CONFLICTS: &[&str] = &["deploy-overtaken", "rollback-impossible"];
+const CONFLICTS: &[&str] = &["deploy-overtaken"];
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Refusal {

@@ -26,7 +26,7 @@ const HEAD: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
 /// How long a reader may take nothing of what is ready for it.
-const STALL: Duration = Duration::from_secs(30);
+const STALL: Duration = Duration::from_secs(20);
 /// How long requests have that are being answered when the surface ends.
 const LAST: Duration = Duration::from_millis(500);
 /// Threads for questions that may take a while, beyond what the lanes let through.
@@ -79,8 +79,8 @@ impl Server {
         let (Some(runtime), Some(served)) = (self.runtime.take(), self.served.take()) else { return };
         self.handle.graceful_shutdown(Some(LAST));
         let _ = runtime.block_on(async { tokio::time::timeout(LAST * 2, served).await });
-        // a question that the host has not answered yet is not waited for
-        runtime.shutdown_background();
+        // for the threads that serve; a question that the host has not answered by then is left alone
+        runtime.shutdown_timeout(LAST);
     }
 }
 

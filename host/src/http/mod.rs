@@ -31,7 +31,7 @@ use crate::model::Fault;
 use connection::{Server, Transport};
 use lanes::Lanes;
 use listen::Listening;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Gives the metrics page.
@@ -41,7 +41,9 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct Surface {
     server: Server,
     note: Note,
-    folder: std::path::PathBuf,
+    folder: PathBuf,
+    /// Let go of last: what is in it may not end on a thread that serves connections.
+    _host: Arc<dyn Asked>,
 }
 
 /// What every request is answered from.
@@ -71,7 +73,7 @@ pub fn open(host: Arc<dyn Asked>, admin: &Admin, state_dir: &Path, metrics: Rend
     if let Some(told) = told {
         host.listens_at(&told);
     }
-    Ok(Surface { server, note, folder: state_dir.to_owned() })
+    Ok(Surface { server, note, folder: state_dir.to_owned(), _host: host })
 }
 
 /// What [`open`] would refuse, as far as that can be seen without listening.

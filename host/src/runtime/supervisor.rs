@@ -73,6 +73,8 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
         Identity { application: application.id.clone(), instance: folder.instance.clone(), pid: std::process::id() };
     HostMetrics::name(&identity.application, &identity.instance);
     let control = Control::new(identity, health.clone(), clock.wall_ms());
+    // who is asked from now on has no records to work on yet
+    health.impair(START, "its log and topics are not known yet");
     let _admin = options.open_admin.map(|open| open(control.clone())).transpose()?;
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
         return Ok(End::Told);

@@ -3,7 +3,8 @@
 use super::BOTH;
 use pelton_tests::admin::{Admin, note, note_file};
 use pelton_tests::app::{Draft, cli};
-use pelton_tests::host::{Exit, Host};
+use pelton_tests::host::{Exit, Host, Launch};
+use pelton_tests::versions::Version;
 use pelton_tests::wait::{self, secs};
 use pelton_tests::{App, Log, Processor, Rec, Rng};
 use serde_json::{Value, json};
@@ -118,6 +119,22 @@ fn a_host_that_was_killed_is_not_running() {
     std::fs::write(note_file(&app, 1), stale.to_string()).unwrap();
     let (exit, told) = verb(&app, &["status"]);
     assert_eq!((exit, told.lines().count()), (NOT_RUNNING, 1), "{told}");
+}
+
+#[test]
+fn a_watched_status_goes_on_over_a_restart() {
+    let app = App::counting(Log::Embedded, "admin-watch", 1).ready();
+    let (mut host, _) = running(&app);
+    let watch = Launch::new("watch", app.dir().join("watch.log")).arg("status").arg(app.file());
+    let watch = watch.arg("--state-dir").arg(app.state_dir(1)).arg("--watch").arg("--json").arg("--every").arg("1");
+    let mut watch = watch.start();
+    watch.says(&format!("\"pid\":{}", host.pid()), secs(60));
+    host.kill();
+    watch.says("{\"away\":", secs(60));
+    let (mut host, _) = running(&app);
+    watch.says(&format!("\"pid\":{}", host.pid()), secs(60));
+    host.stop(secs(60));
+    watch.assert_running();
 }
 
 /// Counts of keys that are no text, too, one by one, in ranges and all of them, beside what the job has put out.
@@ -253,7 +270,7 @@ fn on_loopback_no_web_page_is_served() {
     let port = admin.address.port();
     let named = |host: &str| {
         let request = format!("GET /v1/status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        admin.send(request.as_bytes(), true).unwrap()
+        admin.send(request.as_bytes(), false).unwrap()
     };
     assert_eq!(named(&format!("localhost:{port}")).status, 200);
     let other = named(&format!("rebound.example:{port}"));
@@ -344,6 +361,96 @@ fn what_is_no_component_is_not_sent() {
     host.stop(secs(60));
 }
 
+/// A version goes in, comes back, and everything that was asked is told.
+#[test]
+fn a_plugin_is_changed_by_the_command_line() {
+    for log in BOTH {
+        let app = App::draft(log, "admin-change").topic("in", 2).topic("out", 2).processor(versioned()).ready();
+        let (mut host, _admin) = running(&app);
+        let second = Version::of(2).file(app.dir());
+        let deployed = said_json(&app, &["deploy", "versioned", text(&second), "--by", "me"]);
+        let sequence = deployed["sequence"].as_i64().unwrap();
+        let status = said_json(&app, &["status"]);
+        assert_eq!(status["processors"][0]["version"]["digest"], deployed["digest"]);
+        let history = said_json(&app, &["history", "versioned"]);
+        let newest = &history["entries"][0];
+        assert_eq!(
+            (&newest["by"], &newest["how"], &newest["result"]),
+            (&json!("me"), &json!("deploy"), &json!("active"))
+        );
+        let first = history["entries"][1]["digest"].as_str().unwrap().to_owned();
+        // back, by default to the one before, as whoever runs this
+        assert!(said(&app, &["rollback", "versioned"]).contains(&first[..12]), "the digest is told");
+        let back = said_json(&app, &["history", "versioned"]);
+        assert_eq!((&back["entries"][0]["digest"], &back["entries"][0]["how"]), (&json!(first), &json!("rollback")));
+        assert!(back["entries"][0]["by"].as_str().unwrap().contains('@'), "{back}");
+        assert!(back["entries"][0]["sequence"].as_i64().unwrap() > sequence);
+        let table = said(&app, &["history", "versioned"]);
+        assert_eq!(table.lines().count(), back["entries"].as_array().unwrap().len() + 1, "{table}");
+        // forth, by name
+        let digest = deployed["digest"].as_str().unwrap();
+        assert_eq!(said_json(&app, &["rollback", "versioned", "--to", &digest[..10]])["digest"], deployed["digest"]);
+        host.stop(secs(60));
+    }
+}
+
+#[test]
+fn what_cannot_be_deployed_changes_nothing_and_says_why() {
+    let app = App::draft(Log::Embedded, "admin-refused").topic("in", 1).topic("out", 1).processor(versioned()).ready();
+    let (mut host, admin) = running(&app);
+    let before = said(&app, &["history", "versioned", "--json"]);
+    let unwilling = Version { deed: "init", ..Version::of(2) }.file(app.dir());
+    let (exit, told) = verb(&app, &["deploy", "versioned", text(&unwilling)]);
+    assert!(exit == REFUSED && told.contains("this version does not start"), "{exit:?} {told}");
+    let willing = Version::of(3).file(app.dir());
+    for (words, why) in [
+        (vec!["deploy", "nobody", text(&willing)], "nobody"),
+        (vec!["rollback", "versioned", "--to", "ffffffff"], "no such earlier version"),
+        (vec!["rollback", "nobody"], "nobody"),
+        (vec!["pause", "nobody"], "nobody"),
+        (vec!["history", "nobody"], "nobody"),
+    ] {
+        let (exit, told) = verb(&app, &words);
+        assert!(exit == REFUSED && told.contains(why), "{words:?}: {exit:?} {told}");
+    }
+    assert_eq!(admin.post("/v1/processors/nobody/pause").status, 404);
+    assert_eq!(admin.post("/v1/processors/versioned/rollback?to=ffffffff").status, 404);
+    assert_eq!(said(&app, &["history", "versioned", "--json"]), before);
+    host.stop(secs(60));
+}
+
+#[test]
+fn a_paused_processor_stays_paused_until_it_is_told_to_go_on() {
+    let app = App::draft(Log::Embedded, "admin-pause").topic("in", 1).topic("out", 1).processor(versioned()).ready();
+    app.produce("in", &[Rec::new("k", "x")]);
+    let (mut host, _admin) = running(&app);
+    assert_eq!(said(&app, &["pause", "versioned"]).trim(), "processor versioned is paused");
+    assert_eq!(said(&app, &["pause", "versioned"]).trim(), "processor versioned is already paused");
+    assert_eq!(said_json(&app, &["status"])["processors"][0]["state"], "paused");
+    host.stop(secs(60));
+    app.produce("in", &[Rec::new("k", "y")]);
+    let mut host = app.host(1).start();
+    Admin::of(&app, 1, host.pid());
+    let state = || {
+        let (exit, told) = verb(&app, &["status", "--json"]);
+        (exit == Exit::Code(0)).then(|| serde_json::from_str::<Value>(&told).unwrap()["processors"][0]["state"].clone())
+    };
+    let paused = wait::until("the host can be asked", secs(60), state);
+    assert_eq!(paused, "paused", "over restarts");
+    assert_eq!(
+        said_json(&app, &["resume", "versioned"]),
+        json!({"processor": "versioned", "paused": false, "changed": true})
+    );
+    let lag = || said_json(&app, &["lag"])["processors"][0]["lag"].clone();
+    wait::until("it goes on", secs(60), || (lag() == 0).then_some(()));
+    assert_eq!(said_json(&app, &["status"])["processors"][0]["state"], "running");
+    host.stop(secs(60));
+}
+
+fn versioned() -> Processor {
+    Processor::new("versioned").input("in", "in").output("out", "out")
+}
+
 #[test]
 fn the_topology_needs_no_host() {
     let app = App::counting(Log::Embedded, "admin-topology", 1)
@@ -424,6 +531,27 @@ fn who_is_slow_is_cut_off() {
         assert!(received.starts_with(begins), "{sent:?}: {received}");
         assert!(!begins.is_empty() || received.is_empty(), "{sent:?}: {received}");
     }
+    admin.ready();
+    host.stop(secs(60));
+}
+
+/// Who asks for much and takes nothing of it.
+#[test]
+fn who_does_not_read_is_cut_off() {
+    let app = App::counting(Log::Embedded, "admin-unread", 1).ready();
+    let (mut host, admin) = running(&app);
+    let mut stream = TcpStream::connect(admin.address).unwrap();
+    let request = format!("GET /openapi.json HTTP/1.1\r\nHost: {}\r\n\r\n", admin.address);
+    // more than the buffers between here and there hold; the rest waits for its turn
+    stream.set_nonblocking(true).unwrap();
+    let mut write = move || match stream.write(request.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => Some(error),
+        _ => None,
+    };
+    (0..2000).for_each(|_| drop(write()));
+    let before = host.memory();
+    wait::until("the connection is cut", secs(120), &mut write);
+    assert!(host.memory() < before + (64 << 10), "what is not taken is not kept");
     admin.ready();
     host.stop(secs(60));
 }

@@ -19,11 +19,12 @@ pub(in crate::cli) fn status(args: &StatusArgs, out: &mut Out<'_>) -> anyhow::Re
         return show(&ask(&client)?, args.at.json, out);
     }
     loop {
+        // the address may be another one after a restart
+        let found = find(&args.at).and_then(|client| Ok(ask(&client)?));
         if out.terminal && !args.at.json {
             write!(out.to, "{CLEAR}")?;
         }
-        // the address may be another one after a restart
-        match find(&args.at).and_then(|client| Ok(ask(&client)?)) {
+        match found {
             Ok(status) => show(&status, args.at.json, out)?,
             Err(error) if is_passing(&error) => away(&error, args.at.json, out)?,
             Err(error) => return Err(error),

@@ -1,5 +1,6 @@
 //! Tests of the whole way from text to settings: mistakes, mutations of every documented key, pages and examples.
 
+mod admin;
 mod mistakes;
 mod mutations;
 mod pages;

@@ -8,7 +8,9 @@ use crate::runtime::control::state::{Answer, Entry, Get, Page, Scan, Value};
 use crate::runtime::control::{
     Deploy, Deployed, History, Identity, ProcessorStatus, Rollback, Status, TaskStatus, VersionStatus,
 };
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
 
 /// What it was asked, as text, and what it does.
 pub(super) struct Fake {
@@ -20,6 +22,19 @@ pub(super) struct Fake {
     pub scan: Mutex<Option<Scan>>,
     held: Mutex<bool>,
     let_go: Condvar,
+    _last: Last,
+}
+
+/// Tells on which thread it ends.
+#[derive(Default)]
+struct Last(Option<Sender<ThreadId>>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if let Some(tell) = self.0.take() {
+            tell.send(std::thread::current().id()).unwrap();
+        }
+    }
 }
 
 /// A surface over a fake host, in a folder of its own.
@@ -54,11 +69,17 @@ impl Default for Fake {
             scan: Mutex::default(),
             held: Mutex::new(false),
             let_go: Condvar::new(),
+            _last: Last::default(),
         }
     }
 }
 
 impl Fake {
+    /// Tells on which thread it ends.
+    pub(super) fn telling(tell: Sender<ThreadId>) -> Fake {
+        Fake { _last: Last(Some(tell)), ..Fake::default() }
+    }
+
     /// From now on questions wait.
     pub(super) fn hold(&self, held: bool) {
         *self.held.lock().unwrap() = held;

@@ -1,11 +1,13 @@
 //! What one caller cannot do to the others, or to the host.
 
-use super::fake::Rig;
+use super::fake::{Fake, Rig};
 use super::raw::{self, ask, connect, get, send};
 use crate::config::settings::Admin;
 use crate::http::changes::COMPONENT_BYTES;
+use crate::http::open;
 use proptest::prelude::*;
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 #[test]
 fn so_many_questions_at_a_time_and_health_meanwhile() {
@@ -121,6 +123,22 @@ fn without_the_token_every_path_looks_the_same() {
     assert_eq!(plain("GET", "/healthz").0, 200);
     let with = "GET /v1/status HTTP/1.0\r\nHost: other.example\r\nAuthorization: Bearer secret\r\n\r\n";
     assert_eq!(send(&rig.address, with.as_bytes()).unwrap().status, 200);
+}
+
+#[test]
+fn the_host_is_let_go_of_by_who_ends_the_surface() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let fake = Fake::telling(tell);
+    let (admin, folder) = (Admin { listen: "127.0.0.1:0".into(), ..Admin::default() }, tempfile::tempdir().unwrap());
+    let surface = open(Arc::new(fake), &admin, folder.path(), Arc::new(String::new)).unwrap();
+    // one that goes on after its answer, and one in the middle of its question
+    let address = surface.note.address.split_once("://").unwrap().1.to_owned();
+    let mut streams = [connect(&address), connect(&address)];
+    streams[0].write_all(format!("GET /v1/status HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+    streams[0].read_exact(&mut [0; 12]).unwrap();
+    streams[1].write_all(b"GET /v1/status HTTP/1.1\r\nHost: ").unwrap();
+    drop(surface);
+    assert_eq!(told.try_recv(), Ok(std::thread::current().id()));
 }
 
 /// Paths and queries made of what means something, and of what does not.
