@@ -3,7 +3,7 @@
 
 use super::Rollout;
 use crate::config::Processor;
-use crate::model::log::FetchLimit;
+use crate::model::log::{FetchLimit, Source};
 use crate::model::state::{ScanRange, StateView};
 use crate::model::{Batch, Clock, Column, Ending, Fault, Progress, TaskId, TopicPartition};
 use crate::plugin::{CallFault, Component, Guest, Traced};
@@ -104,9 +104,19 @@ impl Trial<'_> {
         let start = log.ends(&partition)?.start.max(next - LIMIT.records as i64);
         let mut source = log.reader(&partition, start)?;
         let mut batch = Batch { input: input as u32, partition: place.task.partition as u32, now: self.rollout.now_ms(), ..Batch::default() };
-        source.fetch(&mut batch, LIMIT, WAIT)?;
+        self.fetch(&mut *source, &mut batch)?;
         let before = batch.offsets.partition_point(|offset| offset < next);
         Ok(Some(batch.slice(0..before)))
+    }
+
+    /// A client that has just been made may need a moment for its first records.
+    fn fetch(&self, source: &mut dyn Source, batch: &mut Batch) -> Result<(), Fault> {
+        let clock = &self.rollout.shared.clock;
+        let end = clock.monotonic() + PATIENCE;
+        while batch.is_empty() && !source.at_end() && clock.monotonic() < end {
+            source.fetch(batch, LIMIT, WAIT)?;
+        }
+        Ok(())
     }
 
     /// How many of the records are rejected.
