@@ -11,20 +11,20 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Where a host of an application can be asked.
-pub struct Admin {
+pub struct Window {
     address: String,
 }
 
-impl Admin {
+impl Window {
     /// Waits until host `n` of an application has said where it listens.
-    pub fn of(app: &App, n: u32, pid: u32) -> Admin {
+    pub fn of(app: &App, n: u32, pid: u32) -> Window {
         let file = app.state_dir(n).join("admin.json");
         let what = format!("{} host {n} says where it listens", app.id);
         wait::until(&what, Duration::from_secs(60), || {
             let note: Value = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
             let address = note["address"].as_str()?.strip_prefix("http://")?.to_owned();
             // one of an earlier life may still be there
-            (note["pid"] == pid).then_some(Admin { address })
+            (note["pid"] == pid).then_some(Window { address })
         })
     }
 
