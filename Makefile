@@ -9,7 +9,7 @@ TEST_THREADS ?= 3
 # A scenario, or a part of its name: make scenarios ONLY=b27. Or a benchmark: make bench ONLY=echo
 ONLY ?=
 
-.PHONY: help build binaries plugins demo demo-clean test unit house kafka-room guests test-binary integration scenarios bench lint deny
+.PHONY: help build binaries plugins demo demo-clean test unit house kafka-room api guests test-binary integration scenarios bench lint deny
 # Recipes build into one folder: one at a time.
 .NOTPARALLEL:
 
@@ -38,7 +38,7 @@ demo: build
 demo-clean:
 	rm -rf state log
 
-test: setup-test build house unit kafka-room integration
+test: setup-test build house unit kafka-room api integration
 
 .PHONY: setup-test
 setup-test:
@@ -54,6 +54,10 @@ house:
 # The room that speaks to Kafka, against a real one.
 kafka-room: binaries
 	scripts/with-kafka $(CARGO) test --release --test kafka_log --test kafka_group -- --test-threads $(TEST_THREADS)
+
+# The admin surface against its description.
+api: build
+	scripts/api-test
 
 guests: binaries
 	scripts/build-plugins --guests bin/test/plugins

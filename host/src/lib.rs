@@ -6,6 +6,7 @@ pub mod model;
 pub mod config;
 pub mod metrics;
 
+pub mod components;
 pub mod kafka;
 pub mod local;
 pub mod plugin;
@@ -13,6 +14,7 @@ pub mod state;
 
 pub mod changelog;
 pub mod delivery;
+pub mod versions;
 
 pub mod task;
 

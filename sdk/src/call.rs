@@ -11,12 +11,15 @@ use crate::host::Host;
 use crate::record::{Record, Records};
 use crate::state::State;
 use crate::store::Wanted;
+use crate::tally::Tally;
 
 /// Everything that outlives a record: effects of the call so far, state in view, and the buffers of both.
 pub(crate) struct Core {
     pub(crate) emits: EmitLog,
     pub(crate) state: State,
     pub(crate) names: Names,
+    /// Made by the first record that counts something.
+    pub(crate) tally: Option<Box<Tally>>,
 }
 
 /// The application's names and numbers, by the plugin's own.
@@ -35,7 +38,7 @@ pub(crate) struct Names {
 
 impl Core {
     pub(crate) fn new(names: Names, state: State) -> Self {
-        Self { emits: EmitLog::new(), state, names }
+        Self { emits: EmitLog::new(), state, names, tally: None }
     }
 
     /// Starts a call.
@@ -85,6 +88,9 @@ impl Core {
             }
             entry += 1;
         }
+        if let Some(tally) = &mut self.tally {
+            tally.hand_over();
+        }
         let effects = Effects { emits: self.emits.take(), writes: self.state.take() };
         Progress { done: entry, effects, rejected, ending }
     }
@@ -101,8 +107,21 @@ impl Core {
                 rejected.push(Rejection { entry, failure });
                 None
             }
-            Verdict::Retry => Some(Ending::Retry(failure)),
-            Verdict::Stop => Some(Ending::Stop(failure)),
+            Verdict::Retry => {
+                self.uncount(entry);
+                Some(Ending::Retry(failure))
+            }
+            Verdict::Stop => {
+                self.uncount(entry);
+                Some(Ending::Stop(failure))
+            }
+        }
+    }
+
+    /// A record that is handled again counts then.
+    fn uncount(&mut self, entry: u32) {
+        if let Some(tally) = &mut self.tally {
+            tally.undo(entry);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::emit::Emit;
 use crate::host::Host;
 use crate::identity::{Id, Origin, Random};
 use crate::state::Access;
+use crate::tally::{self, Tally};
 
 /// The record's surroundings: emits, state, time, ids.
 pub struct Context<'a> {
@@ -34,6 +35,25 @@ impl<'a> Context<'a> {
     pub fn output(&self, name: &str) -> Option<Output> {
         let at = self.core.names.output_names.iter().position(|known| known == name)?;
         u32::try_from(at).ok().map(Output)
+    }
+
+    /// Adds to a counter of the plugin's own, which the host shows with its metrics as `pelton_plugin_custom_total` with this name.
+    ///
+    /// It counts once, with the commit, however often the record was handled before; also for a record that is rejected, since its
+    /// handling is final. A name is 1 to 64 of `a-z`, `0-9` and `_`; a processor has 50 at most, and what is beyond is left out.
+    #[inline]
+    pub fn count(&mut self, name: &'static str, more: u64) {
+        let entry = self.entry;
+        self.tally().count(entry, name, more);
+    }
+
+    /// Adds a value to a histogram of the plugin's own, which the host shows as `pelton_plugin_custom` with this name. Say the unit in the
+    /// name, such as `price_euros`; its buckets reach from 0.001 to 10,000. A value that is negative, not finite or above 1e15 is left out.
+    /// Otherwise as [`Context::count`].
+    #[inline]
+    pub fn observe(&mut self, name: &'static str, value: f64) {
+        let entry = self.entry;
+        self.tally().observe(entry, name, value);
     }
 
     /// The wall clock when the batch was formed, in milliseconds since the epoch.
@@ -82,6 +102,12 @@ impl<'a> Context<'a> {
     #[inline]
     pub(crate) fn access(&self) -> Access<'a> {
         Access { host: self.host, batch: self.batch, entry: self.entry }
+    }
+
+    /// Only what counts something names the host's import, so that the component of a plugin that does not imports nothing.
+    #[inline]
+    fn tally(&mut self) -> &mut Tally {
+        self.core.tally.get_or_insert_with(|| Box::new(Tally::new(tally::report)))
     }
 
     fn origin(&self) -> Origin<'_> {

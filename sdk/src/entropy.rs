@@ -78,6 +78,12 @@ pub(crate) fn at(offset: i64) {
     OFFSET.set(offset);
 }
 
+/// The offset of the record being handled, if one is.
+#[cfg_attr(not(target_arch = "wasm32"), allow(dead_code, reason = "only a guest has a host to tell"))]
+pub(crate) fn offset() -> Option<i64> {
+    Some(OFFSET.get()).filter(|&offset| offset != NOWHERE)
+}
+
 impl Sequence {
     fn new(offset: i64) -> Sequence {
         Sequence { offset, parts: 0, part: [0; 32], used: 32 }

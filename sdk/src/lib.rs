@@ -37,6 +37,8 @@ mod record;
 mod state;
 /// Typed handles of stores.
 mod store;
+/// What a plugin counts and measures itself.
+mod tally;
 #[cfg(test)]
 mod tests;
 

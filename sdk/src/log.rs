@@ -3,9 +3,11 @@
 pub use pelton_bindings_transform::pelton::plugin::log::Level;
 
 /// Writes a line. In native tests of a plugin, where there is no host, it goes nowhere.
+///
+/// The host adds the processor, the partition and the offset of the record being handled.
 pub fn write(level: Level, message: &str, fields: &[(String, String)]) {
     #[cfg(target_arch = "wasm32")]
-    pelton_bindings_transform::pelton::plugin::log::write(level, message, fields);
+    pelton_bindings_transform::pelton::plugin::log::write(level, message, fields, crate::entropy::offset());
     #[cfg(not(target_arch = "wasm32"))]
     let _ = (level, message, fields);
 }

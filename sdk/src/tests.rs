@@ -9,3 +9,4 @@ mod columns;
 mod entropy;
 mod ids;
 mod scans;
+mod tallies;

@@ -42,8 +42,6 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
     ("reqwest", &["http"]),
     ("openssl", &["http"]),
     ("object_store", &["components"]),
-    ("metrics_exporter_prometheus", &["metrics"]),
-    ("metrics_util", &["metrics"]),
     ("toml", &["config"]),
     ("fail", &["model"]),
     ("tikv_jemallocator", &["main"]),

@@ -28,14 +28,14 @@ mod refusal;
 /// The built binary as a child process.
 pub mod host;
 
+/// A host's admin surface.
+pub mod admin;
 /// An application on either log.
 pub mod app;
 /// Input with a known answer.
 pub mod load;
 /// What is in a state folder.
 pub mod store;
-/// What a running host says of itself.
-pub mod window;
 
 /// Changes between two runs.
 mod change;
@@ -43,6 +43,9 @@ mod change;
 pub mod hostile;
 /// Dead letters as they describe themselves.
 pub mod letter;
+
+/// Versions of one plugin.
+pub mod versions;
 
 /// Where each input ended.
 pub mod account;

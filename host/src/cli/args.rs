@@ -1,5 +1,8 @@
 //! The command line as users see it: verbs, options, their help.
 
+use super::admin::args::{
+    DeployArgs, HistoryArgs, LagArgs, PauseArgs, ResumeArgs, RollbackArgs, StateArgs, StatusArgs,
+};
 use super::dlq::args::DlqArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -8,9 +11,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "pelton", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(super) struct Cli {
-    /// How log lines look; they go to standard error.
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
-    pub log_format: LogFormat,
+    /// How log lines look; they go to standard error. Without it as PELTON_LOG_FORMAT says, else text.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
 
     #[command(subcommand)]
     pub verb: Verb,
@@ -40,21 +43,41 @@ pub(super) enum Verb {
     Topics(TopicsArgs),
     /// Work with the dead letters of a processor: list, show, replay, purge.
     Dlq(DlqArgs),
+    /// Show which processor reads and writes what; needs no running host.
+    Topology(TopologyArgs),
+    /// Show what a running host is doing.
+    Status(StatusArgs),
+    /// Show how far an application is behind, per processor and partition.
+    Lag(LagArgs),
+    /// Look into the committed state of a running host.
+    State(StateArgs),
+    /// Make another version of a plugin the active one, on all running hosts.
+    Deploy(DeployArgs),
+    /// Make an earlier version of a plugin the active one.
+    Rollback(RollbackArgs),
+    /// Show which versions of a processor's plugin there were.
+    History(HistoryArgs),
+    /// Pause a processor on all hosts, over restarts.
+    Pause(PauseArgs),
+    /// Let a paused processor go on.
+    Resume(ResumeArgs),
 }
 
 const EXIT_CODES: &str = "\
 Exit codes (docs/exit-codes.md):
   0  done
   1  failed while running
-  2  the command line is wrong, or PELTON_LOG is
+  2  the command line is wrong, or PELTON_LOG or PELTON_LOG_FORMAT is
   3  refused before running: application file, topics, plugin, state folder
   4  stopped before everything was committed or, with --until-idle, worked off; the next start goes on
   5  another process uses the identity of this one
   6  done in part: dead letters that could not be replayed are named
+  7  the host that was to be asked is not running
 
 Environment:
-  PELTON_LOG  which log lines are shown, such as `debug` or `pelton::task=trace,info`
-  NO_COLOR    when set, no colours";
+  PELTON_LOG         which log lines are shown, such as `debug` or `pelton::task=trace,info`
+  PELTON_LOG_FORMAT  how they look: text or json
+  NO_COLOR           when set, no colours";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -252,6 +275,22 @@ pub(super) struct TopicsArgs {
     /// The application file; it names the log.
     pub file: PathBuf,
     /// Print one JSON object a topic.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pelton topology orders.toml
+  pelton topology orders.toml --dot | dot -Tsvg > orders.svg")]
+pub(super) struct TopologyArgs {
+    /// The application file.
+    pub file: PathBuf,
+    /// Print a graph for Graphviz.
+    #[arg(long, conflicts_with = "json")]
+    pub dot: bool,
+    /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
 }

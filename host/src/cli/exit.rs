@@ -1,6 +1,6 @@
 //! Exit codes: what a script or a service manager may decide by. `docs/exit-codes.md` is their page.
 
-use super::host::Refusals;
+use super::host::{Failure, Refusals};
 use crate::config::ConfigErrors;
 use crate::model::{Fault, Verdict};
 use std::fmt;
@@ -14,6 +14,8 @@ pub(super) const REFUSED: u8 = 3;
 pub(super) const UNFINISHED: u8 = 4;
 pub(super) const IDENTITY: u8 = 5;
 pub(super) const PARTLY: u8 = 6;
+/// No host is there to be asked.
+pub(super) const NOT_RUNNING: u8 = 7;
 
 /// Codes of faults that end a host that was running, where everything else that is fatal was refused before.
 const WHILE_RUNNING: &[&str] = &[
@@ -78,6 +80,9 @@ pub(super) fn code(error: &anyhow::Error) -> u8 {
     if let Some(refusals) = error.downcast_ref::<Refusals>() {
         return refusals.faults().first().map_or(REFUSED, of_fault);
     }
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return of_failure(failure);
+    }
     if error.is::<ConfigErrors>() {
         return REFUSED;
     }
@@ -110,6 +115,15 @@ fn of_fault(fault: &Fault) -> u8 {
     }
 }
 
+/// What a host refuses has changed nothing; what it cannot do now, or what is not understood, may be asked again.
+fn of_failure(failure: &Failure) -> u8 {
+    match failure {
+        Failure::NotRunning(_) => NOT_RUNNING,
+        Failure::Refused { status: 400..=499, code, .. } if code != "body-too-slow" => REFUSED,
+        Failure::Refused { .. } | Failure::Unreachable(_) => FAILED,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +141,10 @@ mod tests {
         assert_eq!(code(&Usage("x".into()).into()), USAGE);
         assert_eq!(code(&Partly("x".into()).into()), PARTLY);
         assert_eq!(code(&Unfinished("x".into()).into()), UNFINISHED);
+        assert_eq!(code(&Failure::NotRunning("x".into()).into()), NOT_RUNNING);
+        assert_eq!(code(&Failure::Unreachable("x".into()).into()), FAILED);
+        let refused = |status| Failure::Refused { status, code: "c".into(), message: "m".into(), hint: None };
+        assert_eq!([422, 503].map(|status| code(&refused(status).into())), [REFUSED, FAILED]);
         let pipe = anyhow::Error::from(io::Error::from(ErrorKind::BrokenPipe)).context("printing");
         assert_eq!(code(&pipe), OK);
         let full = anyhow::Error::from(io::Error::from(ErrorKind::StorageFull));
@@ -157,7 +175,7 @@ mod tests {
     #[test]
     fn the_page_names_every_code() {
         let page = include_str!("../../../docs/exit-codes.md");
-        for code in [OK, FAILED, USAGE, REFUSED, UNFINISHED, IDENTITY, PARTLY] {
+        for code in [OK, FAILED, USAGE, REFUSED, UNFINISHED, IDENTITY, PARTLY, NOT_RUNNING] {
             assert!(page.contains(&format!("| {code} |")), "{code}");
         }
         for code in WHILE_RUNNING.iter().chain([&IDENTITY_IN_USE]) {

@@ -70,9 +70,18 @@ pub(super) fn inspect(component: &Path) -> Result<Inspection, Fault> {
         world: found.world,
         imports: found.imports.clone(),
         digest: found.digest.clone(),
-        bytes: found.size,
+        bytes: found.bytes.len() as u64,
         compile_time: found.compile_time,
     })
+}
+
+/// The bytes of a component's file, once it is one that a host would load.
+pub(super) fn component(file: &Path) -> Result<Vec<u8>, Fault> {
+    let engine = Engine::new(None)?;
+    let name = file.display().to_string();
+    // in the engine's words where it cannot be read
+    let Ok(bytes) = std::fs::read(file) else { return engine.load(file).map(|_| Vec::new()) };
+    engine.load_bytes(&name, bytes.clone()).map(|_| bytes)
 }
 
 /// Builds the crate in `dir` into `out`; `say` is told of each step. What no host would load is not written.

@@ -1,5 +1,6 @@
 //! Verbs, printing and exit codes: the only room that names clap and anyhow and writes to standard output.
 
+mod admin;
 mod args;
 mod build;
 mod bytes;
@@ -11,12 +12,15 @@ mod host;
 mod inspect;
 mod line;
 mod logging;
+mod one_line;
 mod produce;
 mod progress;
 mod run;
 mod stdout;
+mod table;
 mod time;
 mod topics;
+mod topology;
 
 #[cfg(test)]
 mod tests;
@@ -72,6 +76,15 @@ fn perform(verb: &Verb, out: &mut Out<'_>) -> anyhow::Result<()> {
         Verb::Consume(args) => consume::consume(args, out),
         Verb::Topics(args) => topics::topics(args, out),
         Verb::Dlq(args) => dlq::dlq(args, out),
+        Verb::Topology(args) => topology::topology(args, out),
+        Verb::Status(args) => admin::status(args, out),
+        Verb::Lag(args) => admin::lag(args, out),
+        Verb::State(args) => admin::state(args, out),
+        Verb::Pause(args) => admin::pause(args, out),
+        Verb::Resume(args) => admin::resume(args, out),
+        Verb::Deploy(args) => admin::deploy(args, out),
+        Verb::Rollback(args) => admin::rollback(args, out),
+        Verb::History(args) => admin::history(args, out),
     }
 }
 
@@ -85,9 +98,6 @@ fn report(error: &anyhow::Error) -> u8 {
     if exit::is_closed_pipe(error) {
         return exit::OK;
     }
-    let label = if logging::colours() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-    for line in format!("{error:#}").lines() {
-        say(&format!("{label} {line}"));
-    }
+    logging::say_error(&format!("{error:#}"));
     exit::code(error)
 }

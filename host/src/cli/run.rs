@@ -49,9 +49,10 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
     let names: Vec<String> = application.processors.iter().map(|processor| processor.name.clone()).collect();
     let registry = Registry::default();
     registry.install();
+    registry.read_from(names::LOG_LINES_LOST, || logging::lost() as f64);
     let clock = SystemClock::default();
     let page = registry.clone();
-    let shown = Arc::new(move || render(&page));
+    let shown = Arc::new(move || page.render());
     let result = host::run(application, args.until_idle, shown);
     let mut summary = Summary::of(&registry, names, clock.monotonic());
     summary.idle = args.until_idle.then_some(result == Ok(End::Idle));
@@ -63,16 +64,6 @@ pub(super) fn run(args: &RunArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
         Some(false) => Err(Unfinished(format!("{UNFINISHED}: the next run goes on there")).into()),
         _ => Ok(()),
     }
-}
-
-/// The counters there are, in Prometheus' text format.
-fn render(registry: &Registry) -> String {
-    let counters = names::ALL.iter().filter(|metric| metric.kind == names::Kind::Counter);
-    let lines = counters.map(|metric| {
-        let names::Metric { name, help, .. } = metric;
-        format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {}\n", registry.total(*metric))
-    });
-    lines.collect()
 }
 
 impl Summary {

@@ -407,7 +407,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         path: "processor.probation",
-        kind: Kind::Duration { min: "0s", max: "24h" },
+        kind: Kind::Duration { min: "1s", max: "24h" },
         fallback: Fallback::Value("30s"),
         example: "\"30s\"",
         meaning: "For how long a version that was deployed is rolled back by itself when it traps, breaks a limit or misses a deadline on a record that the version before it can do.",

@@ -12,11 +12,14 @@ pub struct Lineage {
     pub changelogs: Vec<(String, String)>,
     /// The same of stores that were there once and are no more: their changelogs have missed what was committed since.
     pub retired: Vec<(String, String)>,
+    /// Of the version of the plugin that has worked off what is before the offset; 0 where none was known.
+    pub sequence: i64,
 }
 
 const INPUT: &str = "t";
 const CHANGELOGS: &str = "c";
 const RETIRED: &str = "r";
+const SEQUENCE: &str = "v";
 /// Characters of an id that are kept: 66 bits of base64.
 const ID: usize = 11;
 /// Bytes of names and ids. Kafka takes 4096 beside an offset (`offset.metadata.max.bytes`), and there is more to say there.
@@ -30,7 +33,7 @@ impl Lineage {
         id.chars().take(ID).collect()
     }
 
-    /// Fields of the metadata beside an offset, behind what else it says: `t=ID;c=STORE:ID,STORE:ID;r=STORE:ID`. Where there is no room
+    /// Fields of the metadata beside an offset, behind what else it says: `t=ID;c=STORE:ID,STORE:ID;r=STORE:ID;v=SEQUENCE`. Where there is no room
     /// for all names, they are hashes.
     pub fn encode(&self) -> String {
         let text = self.text(str::to_owned);
@@ -45,6 +48,9 @@ impl Lineage {
                 let _ = write!(text, "{before}{}:{id}", name(store));
             }
         }
+        if self.sequence > 0 {
+            let _ = write!(text, ";{SEQUENCE}={}", self.sequence);
+        }
         text
     }
 
@@ -53,7 +59,9 @@ impl Lineage {
         let field = |name: &str| super::attempts::field(metadata, name);
         let pair = |pair: &str| pair.split_once(':').map(|(store, id)| (store.to_owned(), id.to_owned()));
         let pairs = |name: &str| field(name).into_iter().flat_map(|all| all.split(',')).filter_map(pair).collect();
-        Some(Lineage { input: field(INPUT)?.to_owned(), changelogs: pairs(CHANGELOGS), retired: pairs(RETIRED) })
+        let sequence = field(SEQUENCE).and_then(|n| n.parse().ok()).unwrap_or(0);
+        let input = field(INPUT)?.to_owned();
+        Some(Lineage { input, changelogs: pairs(CHANGELOGS), retired: pairs(RETIRED), sequence })
     }
 
     /// The id of a store's changelog.
@@ -105,7 +113,7 @@ mod tests {
     }
 
     fn some(stores: &[(&str, &str)], retired: &[(&str, &str)]) -> Lineage {
-        Lineage { input: "Y2Fu+/_-A".into(), changelogs: pairs(stores), retired: pairs(retired) }
+        Lineage { input: "Y2Fu+/_-A".into(), changelogs: pairs(stores), retired: pairs(retired), sequence: 0 }
     }
 
     #[test]
@@ -121,6 +129,9 @@ mod tests {
         }
         let text = some(&[("counts", "x"), ("b", "y")], &[("a", "z")]).encode();
         assert_eq!(text, "t=Y2Fu+/_-A;c=counts:x,b:y;r=a:z", "the text is fixed");
+        let versioned = Lineage { sequence: 12, ..some(&[("counts", "x")], &[]) };
+        assert_eq!(versioned.encode(), "t=Y2Fu+/_-A;c=counts:x;v=12");
+        assert_eq!(Lineage::decode(&beside("", 3, &versioned.encode())), Some(versioned));
     }
 
     #[test]

@@ -11,9 +11,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Of Prometheus' text format.
-const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 pub(super) async fn live(State(app): State<App>, RawQuery(query): RawQuery) -> Answered {
     Query::read(query.as_deref(), &[])?;
     let health = app.host.health();
@@ -28,7 +25,7 @@ pub(super) async fn ready(State(app): State<App>, RawQuery(query): RawQuery) -> 
 
 pub(super) async fn metrics(State(app): State<App>, RawQuery(query): RawQuery) -> Answered {
     Query::read(query.as_deref(), &[])?;
-    Ok(([(CONTENT_TYPE, METRICS)], (app.metrics)()).into_response())
+    Ok(([(CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], (app.metrics)()).into_response())
 }
 
 fn told(well: bool, health: &Snapshot) -> Response {

@@ -1,12 +1,17 @@
-//! The numbers of this process, kept where its own summary and its tests can read them.
+//! The numbers of this process: one value that the summary, the metrics page and tests read.
 
-use super::names::{ALL, Kind, Metric};
-use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use super::buckets::Distribution;
+use super::names::Metric;
+use super::{process, text};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A recorder that keeps counters and gauges as numbers and histograms as count and sum. Clones share them.
+/// A recorder that keeps every number where it can be read. Clones share them.
+///
+/// A gauge that was set to NaN is not shown, and forgotten once nobody holds a handle of it: so a series goes when what it tells of is
+/// gone.
 #[derive(Clone, Default)]
 pub struct Registry {
     shared: Arc<Mutex<Numbers>>,
@@ -15,31 +20,40 @@ pub struct Registry {
 #[derive(Default)]
 struct Numbers {
     counters: BTreeMap<Key, Arc<AtomicU64>>,
+    /// Bits of floats.
     gauges: BTreeMap<Key, Arc<AtomicU64>>,
-    histograms: BTreeMap<Key, Arc<Sum>>,
+    histograms: BTreeMap<Key, Arc<Distribution>>,
+    /// What is kept elsewhere and only read here.
+    readers: Vec<(Metric, Reader)>,
 }
 
-/// Count and sum; a distribution comes with an exporter.
-#[derive(Default)]
-struct Sum {
-    count: AtomicU64,
-    nanos: AtomicU64,
-}
+type Reader = Arc<dyn Fn() -> f64 + Send + Sync>;
 
 impl Registry {
-    /// Makes this the process's recorder and describes every metric. False where there is one already.
+    /// Makes this the process's recorder. False where there is one already.
     pub fn install(&self) -> bool {
-        let installed = metrics::set_global_recorder(self.clone()).is_ok();
-        if installed {
-            metrics::with_recorder(|recorder| ALL.iter().for_each(|metric| describe(recorder, metric)));
-        }
-        installed
+        metrics::set_global_recorder(self.clone()).is_ok()
     }
 
     /// Makes this the recorder of what `act` does on this thread.
     #[cfg(test)]
-    pub(crate) fn during(&self, act: impl FnOnce()) {
-        metrics::with_local_recorder(self, act);
+    pub(crate) fn during<T>(&self, act: impl FnOnce() -> T) -> T {
+        metrics::with_local_recorder(self, act)
+    }
+
+    /// A number without labels that is kept elsewhere: `read` is called whenever the page is made.
+    pub fn read_from(&self, metric: Metric, read: impl Fn() -> f64 + Send + Sync + 'static) {
+        self.numbers().readers.push((metric, Arc::new(read)));
+    }
+
+    /// Everything as text, in the exposition format of Prometheus ([`super::CONTENT_TYPE`]).
+    pub fn render(&self) -> String {
+        let mut families = text::Families::default();
+        self.collect(&mut families);
+        let readers = self.numbers().readers.clone();
+        readers.iter().for_each(|(metric, read)| families.number(&Key::from_name(metric.name), read()));
+        process::read().into_iter().for_each(|(metric, value)| families.number(&Key::from_name(metric.name), value));
+        families.render()
     }
 
     /// A counter summed over all its labels.
@@ -67,14 +81,21 @@ impl Registry {
         sums
     }
 
-    /// Count and summed seconds of a histogram over all its labels.
-    pub fn seconds(&self, metric: Metric) -> (u64, f64) {
+    /// Count and sum of a histogram over all its labels.
+    pub fn distribution(&self, metric: Metric) -> (u64, f64) {
         let numbers = self.numbers();
         let own = numbers.histograms.iter().filter(|(key, _)| key.name() == metric.name);
-        own.fold((0, 0.0), |(count, seconds), (_, sum)| {
-            let nanos = sum.nanos.load(Ordering::Relaxed);
-            (count + sum.count.load(Ordering::Relaxed), seconds + nanos as f64 / 1e9)
-        })
+        let drawn = own.map(|(_, distribution)| distribution.draw());
+        drawn.fold((0, 0.0), |(count, sum), drawn| (count + drawn.count(), sum + drawn.sum))
+    }
+
+    /// Reads every number that is kept here, and forgets the gauges that are gone.
+    fn collect(&self, families: &mut text::Families) {
+        let mut numbers = self.numbers();
+        numbers.forget();
+        numbers.counters.iter().for_each(|(key, number)| families.count(key, number.load(Ordering::Relaxed)));
+        numbers.gauges.iter().for_each(|(key, bits)| families.number(key, value(bits)));
+        numbers.histograms.iter().for_each(|(key, distribution)| families.distribution(key, distribution.draw()));
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
@@ -82,8 +103,15 @@ impl Registry {
     }
 }
 
+impl Numbers {
+    /// Whoever makes a handle meanwhile waits for the lock, so a gauge that nobody holds is nobody's.
+    fn forget(&mut self) {
+        self.gauges.retain(|_, bits| Arc::strong_count(bits) > 1 || !value(bits).is_nan());
+    }
+}
+
 impl Recorder for Registry {
-    // Descriptions stand in `names`; an exporter that wants them reads them there.
+    // Descriptions stand in `names`; the page is made from there.
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -95,58 +123,22 @@ impl Recorder for Registry {
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.numbers().gauges.entry(key.clone()).or_default().clone())
+        let mut numbers = self.numbers();
+        numbers.forget();
+        Gauge::from_arc(numbers.gauges.entry(key.clone()).or_default().clone())
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::from_arc(self.numbers().histograms.entry(key.clone()).or_default().clone())
+        let bounds = Metric::find(key.name()).map_or(&[][..], Metric::bounds);
+        let new = || Arc::new(Distribution::new(bounds));
+        Histogram::from_arc(self.numbers().histograms.entry(key.clone()).or_insert_with(new).clone())
     }
 }
 
-impl HistogramFn for Sum {
-    fn record(&self, seconds: f64) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.nanos.fetch_add((seconds * 1e9) as u64, Ordering::Relaxed);
-    }
+fn value(bits: &AtomicU64) -> f64 {
+    f64::from_bits(bits.load(Ordering::Relaxed))
 }
 
 fn labelled<'a>(key: &'a Key, label: &str) -> &'a str {
     key.labels().find(|l| l.key() == label).map_or("", |l| l.value())
-}
-
-fn describe(recorder: &dyn Recorder, metric: &Metric) {
-    let (name, help) = (KeyName::from(metric.name), SharedString::from(metric.help));
-    match metric.kind {
-        Kind::Counter => recorder.describe_counter(name, None, help),
-        Kind::Gauge => recorder.describe_gauge(name, None, help),
-        Kind::Histogram => recorder.describe_histogram(name, Some(Unit::Seconds), help),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::metrics::{CommitMetrics, ProcessorMetrics, Traffic, names};
-    use std::time::Duration;
-
-    #[test]
-    fn what_handles_count_can_be_read() {
-        let registry = Registry::default();
-        metrics::with_local_recorder(&registry, || {
-            let (a, b) = (ProcessorMetrics::new("a"), ProcessorMetrics::new("b"));
-            a.committed(Traffic { records_in: 5, records_out: 3, ..Traffic::default() });
-            a.committed(Traffic { records_in: 1, ..Traffic::default() });
-            b.committed(Traffic { records_in: 10, ..Traffic::default() });
-            a.dead_letters("plugin", 2);
-            b.dead_letters("plugin", 1);
-            b.dead_letters("trap", 1);
-            CommitMetrics::default().phase("flush", Duration::from_millis(1500));
-        });
-        assert_eq!((registry.total(names::TASK_RECORDS_IN), registry.total(names::TASK_RECORDS_OUT)), (16, 3));
-        assert_eq!(registry.by_label(names::TASK_RECORDS_IN, names::PROCESSOR)["a"], 6);
-        assert_eq!(registry.by_label(names::DELIVERY_DEAD_LETTERS, names::CODE)["plugin"], 3);
-        let letters = registry.by_labels(names::DELIVERY_DEAD_LETTERS, (names::PROCESSOR, names::CODE));
-        assert_eq!(letters.into_values().collect::<Vec<_>>(), [2, 1, 1], "a plugin, b plugin, b trap");
-        assert_eq!(registry.seconds(names::COMMIT_SECONDS), (1, 1.5));
-    }
 }

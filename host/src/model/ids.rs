@@ -84,6 +84,16 @@ pub fn marks_topic(dead_letter_topic: &str) -> String {
     format!("{dead_letter_topic}-replayed")
 }
 
+/// Where an application's hosts read which version of each plugin is active: `<application>-versions`.
+pub fn versions_topic(application: &str) -> String {
+    format!("{application}-versions")
+}
+
+/// The transactional id of whoever changes a version: `<application>-deploy`. One at a time: the next one fences it.
+pub fn deploy_id(application: &str) -> String {
+    format!("{application}-deploy")
+}
+
 /// The transactional id of whoever works on a processor's dead letters: `<application>-dlq-<processor>`. One at a time: the next one
 /// fences it.
 pub fn letters_id(application: &str, processor: &str) -> String {

@@ -5,6 +5,7 @@ use super::guest::{Slot, Spec};
 use super::log::{Gate, Level};
 use super::start::{self, Spent};
 use super::validate::{self, Bounds};
+use crate::metrics::Custom;
 use crate::model::{Batch, Progress};
 use std::future::Future;
 use std::pin::Pin;
@@ -24,7 +25,7 @@ pub struct Call {
     stage: Stage,
 }
 
-type CallFuture = Pin<Box<dyn Future<Output = Result<Progress, CallFault>> + Send>>;
+type CallFuture = Pin<Box<dyn Future<Output = Result<(Progress, Custom), CallFault>> + Send>>;
 
 /// How much of its deadline the part that runs now has used.
 struct Stage {
@@ -37,6 +38,8 @@ struct Stage {
 pub struct Outcome {
     pub batch: Batch,
     pub result: Result<Progress, CallFault>,
+    /// What the guest counted itself; nothing where the call failed.
+    pub custom: Custom,
 }
 
 impl Call {
@@ -91,17 +94,25 @@ impl Call {
     }
 
     /// Drops the future first: the batch is then this call's alone, and moves out without a copy.
-    fn finish(&mut self, result: Result<Progress, CallFault>) -> Option<Outcome> {
+    fn finish(&mut self, result: Result<(Progress, Custom), CallFault>) -> Option<Outcome> {
         drop(self.future.take()?);
         if let Err(fault) = &result {
-            tell(fault, &self.spec.gate);
+            tell(fault, &self.batch, &self.spec.gate);
         }
         let batch = Arc::unwrap_or_clone(std::mem::take(&mut self.batch));
-        Some(Outcome { batch, result })
+        Some(match result {
+            Ok((progress, custom)) => Outcome { batch, result: Ok(progress), custom },
+            Err(fault) => Outcome { batch, result: Err(fault), custom: Custom::default() },
+        })
     }
 }
 
-async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<AtomicBool>) -> Result<Progress, CallFault> {
+async fn run(
+    spec: Arc<Spec>,
+    slot: Slot,
+    batch: Arc<Batch>,
+    applying: Arc<AtomicBool>,
+) -> Result<(Progress, Custom), CallFault> {
     let mut running = match slot.take() {
         Some(running) => running,
         None => start::start(&spec).await?,
@@ -109,17 +120,21 @@ async fn run(spec: Arc<Spec>, slot: Slot, batch: Arc<Batch>, applying: Arc<Atomi
     applying.store(true, Relaxed);
     // The kept instance's deadline lies in the past; without this it would yield at its first step.
     running.store.set_epoch_deadline(1);
-    running.store.data_mut().wasi.enter(&batch);
+    running.store.data_mut().enter(&batch);
     let lifted = running.apply(&batch).await.map_err(|error| CallFault::of(&error, running.store.data_mut()))?;
+    // the batch is the call's alone again, so that it moves out without a copy
+    let custom = running.store.data_mut().leave();
     let progress = validate::progress(lifted, &bounds(&spec, &batch))?;
-    if running.store.data().meter.memory() <= spec.limits.memory_keep.max(running.at_start) {
+    let memory = running.store.data().meter.memory();
+    spec.usage.memory.store(memory, Relaxed);
+    if memory <= spec.limits.memory_keep.max(running.at_start) {
         slot.keep(running);
     }
-    Ok(progress)
+    Ok((progress, custom))
 }
 
 /// Says in the task's log what the guest did, as one of its own lines: at most so many a second, and marked when it is said again.
-fn tell(fault: &CallFault, gate: &Gate) {
+fn tell(fault: &CallFault, batch: &Batch, gate: &Gate) {
     if !fault.blames_a_record() {
         return;
     }
@@ -127,7 +142,7 @@ fn tell(fault: &CallFault, gate: &Gate) {
     if !fault.stack().is_empty() {
         fields.push(("stack".to_owned(), fault.stack().join(" < ")));
     }
-    gate.write(Level::Warn, fault.to_string(), fields);
+    gate.write(Level::Warn, fault.to_string(), fields, batch.offsets.first().copied());
 }
 
 fn bounds(spec: &Spec, batch: &Batch) -> Bounds {

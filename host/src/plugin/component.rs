@@ -29,8 +29,8 @@ pub struct Component {
     pub world: World,
     /// SHA-256 of the file, in hex.
     pub digest: String,
-    /// Bytes of the file.
-    pub size: u64,
+    /// The file, to be kept where other hosts find it.
+    pub bytes: Vec<u8>,
     /// How long it took to compile, or to load from the cache.
     pub compile_time: Duration,
     /// Full names of what it imports.

@@ -99,16 +99,16 @@ impl Engine {
     pub fn load_bytes(&self, name: &str, bytes: Vec<u8>) -> Result<Arc<Component>, Fault> {
         let image = Image::of(bytes);
         image
-            .and_then(|image| self.load_image(&image))
+            .and_then(|image| self.load_image(image))
             .map(Arc::new)
             .map_err(|fault| fault.during(format_args!("plugin {name}")))
     }
 
-    fn load_image(&self, image: &Image) -> Result<Component, Fault> {
+    fn load_image(&self, image: Image) -> Result<Component, Fault> {
         let clock = SystemClock::default();
         let cached = self.inner.cache.as_ref().and_then(|cache| cache.get(&self.inner.engine, &image.digest));
         let is_cached = cached.is_some();
-        let compiled = cached.map_or_else(|| self.compile(image), Ok)?;
+        let compiled = cached.map_or_else(|| self.compile(&image), Ok)?;
         let compile_time = clock.monotonic();
         let surface = self.surface(&compiled);
         let world = world::of(&surface)?;
@@ -116,12 +116,12 @@ impl Engine {
         let given = Given { ticks: self.inner.ticks.clone(), stack_bytes: self.inner.stack_bytes };
         let linked = Linked::new(linked, world, given).map_err(|e| world::other_shape(&e))?;
         let manifest = component::describe(&linked, world)?;
-        let (digest, size) = (image.digest.clone(), image.bytes.len() as u64);
+        let Image { digest, bytes } = image;
         Ok(Component {
             manifest,
             world,
             digest,
-            size,
+            bytes,
             compile_time,
             imports: surface.imports,
             linked,

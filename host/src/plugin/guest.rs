@@ -10,6 +10,7 @@ use super::start::Start;
 use crate::config::Limits;
 use crate::model::Batch;
 use crate::model::manifest::Context;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,24 @@ pub(super) struct Spec {
     pub(super) state: Option<SharedState>,
     pub(super) gate: Arc<Gate>,
     pub(super) pulse: Arc<Pulse>,
+    pub(super) usage: Usage,
+}
+
+/// What a guest's instances use, for whoever counts it.
+#[derive(Default)]
+pub(super) struct Usage {
+    /// Bytes of linear memory of the instance that is kept, or was last.
+    pub(super) memory: AtomicU64,
+    /// Instances that were made and not counted yet.
+    pub(super) started: AtomicU64,
+}
+
+/// What a guest has whatever its component is.
+struct Given {
+    context: Context,
+    limits: Limits,
+    state: Option<SharedState>,
+    gate: Arc<Gate>,
 }
 
 /// Where a call leaves its instance for the next one. A call that fails leaves nothing.
@@ -45,8 +64,14 @@ impl Guest {
         log: Arc<dyn GuestLog>,
     ) -> Guest {
         let gate = Arc::new(Gate::new(log, limits.log_lines));
-        let pulse = Arc::new(Pulse::new(component.linked.given().ticks.clone()));
-        Guest { spec: Arc::new(Spec { component, context, limits, state, gate, pulse }), slot: Slot::default() }
+        Guest::with(component, Given { context, limits, state, gate })
+    }
+
+    /// Another component in the same place: the same context, limits, state and log.
+    pub fn of(&self, component: Arc<Component>) -> Guest {
+        let Spec { context, limits, state, gate, .. } = &*self.spec;
+        let (context, limits, state, gate) = (context.clone(), limits.clone(), state.clone(), gate.clone());
+        Guest::with(component, Given { context, limits, state, gate })
     }
 
     pub fn component(&self) -> &Arc<Component> {
@@ -70,10 +95,34 @@ impl Guest {
         Start::new(self.spec.clone(), now)
     }
 
+    /// Makes an instance and initialises it, for the first call.
+    pub fn warm(&self, now: Duration) -> Start {
+        self.spec.gate.settle();
+        Start::kept(self.spec.clone(), self.slot.clone(), now)
+    }
+
+    /// Bytes of linear memory that the last call's instance had; 0 where it is gone.
+    pub fn memory(&self) -> u64 {
+        self.spec.usage.memory.load(Relaxed)
+    }
+
+    /// How many instances were made since this was asked last.
+    pub fn take_started(&self) -> u64 {
+        self.spec.usage.started.swap(0, Relaxed)
+    }
+
     /// Drops the kept instance, and that of a call in flight once it ends: after an abort its globals may know of effects that
     /// never happened.
     pub fn reset(&mut self) {
         self.slot = Slot::default();
+        self.spec.usage.memory.store(0, Relaxed);
+    }
+
+    fn with(component: Arc<Component>, given: Given) -> Guest {
+        let Given { context, limits, state, gate } = given;
+        let pulse = Arc::new(Pulse::new(component.linked.given().ticks.clone()));
+        let usage = Usage::default();
+        Guest { spec: Arc::new(Spec { component, context, limits, state, gate, pulse, usage }), slot: Slot::default() }
     }
 
     fn begin(&mut self, batch: Batch, now: Duration, rerun: bool) -> Call {

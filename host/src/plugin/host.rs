@@ -1,12 +1,13 @@
 //! The host's side of a running instance: what its imports see, and what they leave behind.
 
-use super::bindings::pelton::plugin::{diagnostics, log, state, types};
+use super::bindings::pelton::plugin::{diagnostics, log, metrics, state, types};
 use super::limits::{Breach, Limit, Meter};
 use super::log::{Gate, Level, cut};
 use super::pace::Pace;
 use super::wasi::Wasi;
+use crate::metrics::Custom;
 use crate::model::state::{ScanRange, StateView};
-use crate::model::{Column, Fault};
+use crate::model::{Batch, Column, Fault};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,6 +18,9 @@ const FIRST_PART: usize = 32;
 /// Most keys of a later part, and about how many bytes of values it brings.
 const PART_KEYS: usize = 1024;
 const PART_BYTES: usize = 1 << 20;
+/// Most entries, and most values, of one report of a guest's own numbers (`wit/plugin.wit`).
+const REPORT_ENTRIES: usize = 1000;
+const REPORT_VALUES: usize = 1 << 16;
 /// A page of a scan ends here at the latest: some milliseconds of work.
 const PAGE_ENTRIES: u32 = 4096;
 const PAGE_BYTES: u32 = 1 << 20;
@@ -35,6 +39,10 @@ pub(super) struct Data {
     state: Option<SharedState>,
     log: Option<Arc<Gate>>,
     panicked: Option<(String, String)>,
+    /// The batch that the guest is at.
+    batch: Option<Arc<Batch>>,
+    /// What the guest has counted in this call.
+    custom: Custom,
     pub(super) wasi: Wasi,
 }
 
@@ -61,7 +69,18 @@ pub(super) enum Refusal {
 impl Data {
     pub(super) fn new(quota: Quota, pace: Pace) -> Self {
         let (meter, wasi) = (Meter::new(quota.memory), Wasi::default());
-        Data { meter, quota, pace, stores: 0, state: None, log: None, panicked: None, wasi }
+        Data {
+            meter,
+            quota,
+            pace,
+            stores: 0,
+            state: None,
+            log: None,
+            panicked: None,
+            batch: None,
+            custom: Custom::default(),
+            wasi,
+        }
     }
 
     pub(super) fn with_log(mut self, log: Arc<Gate>) -> Self {
@@ -78,8 +97,27 @@ impl Data {
     /// Writes a line to the guest's log.
     pub(super) fn say(&self, level: Level, message: String) {
         if let Some(gate) = &self.log {
-            gate.write(level, message, Vec::new());
+            gate.write(level, message, Vec::new(), self.place(None));
         }
+    }
+
+    /// Moves on to a batch.
+    pub(super) fn enter(&mut self, batch: &Arc<Batch>) {
+        self.wasi.enter(batch);
+        self.custom = Custom::default();
+        self.batch = Some(batch.clone());
+    }
+
+    /// The batch is done: it is let go, and what the guest counted is handed over.
+    pub(super) fn leave(&mut self) -> Custom {
+        self.batch = None;
+        std::mem::take(&mut self.custom)
+    }
+
+    /// The offset that a line is about: what the guest says where that is one of the batch's, else the batch's first.
+    fn place(&self, said: Option<i64>) -> Option<i64> {
+        let offsets = &self.batch.as_ref()?.offsets;
+        said.filter(|offset| offsets.binary_search(offset).is_ok()).or_else(|| offsets.first().copied())
     }
 
     /// Message and place of the panic that was announced last, if any.
@@ -162,11 +200,29 @@ impl log::Host for Data {
         level: log::Level,
         message: String,
         fields: Vec<(String, String)>,
+        offset: Option<i64>,
     ) -> wasmtime::Result<()> {
         self.pace.breathe().await?;
         if let Some(gate) = &self.log {
-            gate.write(level.into(), message, fields);
+            gate.write(level.into(), message, fields, self.place(offset));
         }
+        Ok(())
+    }
+}
+
+impl metrics::Host for Data {
+    async fn report(&mut self, counts: Vec<(String, u64)>, values: Vec<(String, Vec<f64>)>) -> wasmtime::Result<()> {
+        self.pace.breathe().await?;
+        let (entries, all) =
+            (counts.len() + values.len(), values.iter().map(|(_, values)| values.len()).sum::<usize>());
+        if entries > REPORT_ENTRIES || all > REPORT_VALUES {
+            let what = format!(
+                "reported {entries} numbers with {all} values at a time, more than {REPORT_ENTRIES} or {REPORT_VALUES}"
+            );
+            return Err(Refusal::Malformed(what).into());
+        }
+        counts.iter().for_each(|(name, more)| self.custom.count(name, *more));
+        values.iter().for_each(|(name, values)| self.custom.observe(name, values));
         Ok(())
     }
 }

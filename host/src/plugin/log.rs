@@ -1,9 +1,10 @@
 //! What a guest says, on its way to the host's log: bounded in size and in lines per second, and marked when it is said again.
 
+use crate::metrics::PluginMetrics;
 use crate::model::TaskId;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Longest message, in bytes; more is cut.
@@ -22,9 +23,10 @@ pub trait GuestLog: Send + Sync {
 }
 
 /// Hands a task's lines to the host's own log.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Traced {
     pub task: TaskId,
+    pub metrics: PluginMetrics,
 }
 
 /// One line of a guest.
@@ -33,6 +35,8 @@ pub struct GuestLine<'a> {
     pub level: Level,
     pub message: &'a str,
     pub fields: &'a [(String, String)],
+    /// Of the record that it is about, or of the first one of the batch that the guest was at.
+    pub offset: Option<i64>,
     /// Said while records are run again after a fault, so perhaps for the second time.
     pub rerun: bool,
 }
@@ -65,34 +69,49 @@ struct Window {
 
 impl GuestLog for Traced {
     fn line(&self, line: &GuestLine<'_>) {
-        let GuestLine { message, fields, rerun, .. } = *line;
+        let GuestLine { message, fields, offset, rerun, .. } = *line;
         // what is not said is not shown
-        let (task, fields) = (&self.task, (!fields.is_empty()).then(|| tracing::field::display(Fields(fields))));
-        let rerun = rerun.then_some(true);
+        let fields = (!fields.is_empty()).then(|| tracing::field::display(Fields(fields)));
+        let (TaskId { processor, partition }, rerun) = (&self.task, rerun.then_some(true));
+        macro_rules! say {
+            ($at:ident) => {
+                tracing::$at!(target: "plugin", %processor, partition, offset, rerun, fields, "{message}")
+            };
+        }
         match line.level {
-            Level::Trace => tracing::trace!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Debug => tracing::debug!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", %task, rerun, fields, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", %task, rerun, fields, "{message}"),
+            Level::Trace => say!(trace),
+            Level::Debug => say!(debug),
+            Level::Info => say!(info),
+            Level::Warn => say!(warn),
+            Level::Error => say!(error),
         }
     }
 
     fn suppressed(&self, lines: u64) {
-        tracing::warn!(target: "plugin", task = %self.task, lines, "plugin logs too fast: lines were left out");
+        self.metrics.log_lines_dropped(lines);
+        let TaskId { processor, partition } = &self.task;
+        tracing::warn!(target: "plugin", %processor, partition, lines, "plugin logs too fast: lines were left out");
     }
 }
 
+/// As `name="value"`, with spaces between: a name that could be taken for more than one is quoted like a value.
 struct Fields<'a>(&'a [(String, String)]);
 
 impl fmt::Display for Fields<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = self.0.iter();
-        if let Some((name, value)) = all.next() {
-            write!(f, "{name}={value:?}")?;
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            let space = if at == 0 { "" } else { " " };
+            match is_word(name) {
+                true => write!(f, "{space}{name}={value:?}")?,
+                false => write!(f, "{space}{name:?}={value:?}")?,
+            }
         }
-        all.try_for_each(|(name, value)| write!(f, " {name}={value:?}"))
+        Ok(())
     }
+}
+
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
 impl Gate {
@@ -109,7 +128,13 @@ impl Gate {
         self.rerun.store(rerun, Relaxed);
     }
 
-    pub(super) fn write(&self, level: Level, mut message: String, mut fields: Vec<(String, String)>) {
+    pub(super) fn write(
+        &self,
+        level: Level,
+        mut message: String,
+        mut fields: Vec<(String, String)>,
+        offset: Option<i64>,
+    ) {
         if !self.admit() {
             return;
         }
@@ -119,19 +144,18 @@ impl Gate {
             cut(name, FIELD_BYTES);
             cut(value, FIELD_BYTES);
         });
-        self.log.line(&GuestLine { level, message: &message, fields: &fields, rerun: self.rerun.load(Relaxed) });
+        let rerun = self.rerun.load(Relaxed);
+        self.log.line(&GuestLine { level, message: &message, fields: &fields, offset, rerun });
     }
 
     /// Tells what was left out, once its second is over. Called before each call, so that a guest that fell silent is told of too.
     pub(super) fn settle(&self) {
-        let told = self.roll(&mut self.window.lock().unwrap_or_else(PoisonError::into_inner));
-        if told > 0 {
-            self.log.suppressed(told);
-        }
+        let told = self.roll(&mut self.window());
+        self.tell(told);
     }
 
     fn admit(&self) -> bool {
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window();
         let told = self.roll(&mut window);
         let open = window.written < self.per_second;
         if open {
@@ -140,10 +164,18 @@ impl Gate {
             window.suppressed += 1;
         }
         drop(window);
-        if told > 0 {
-            self.log.suppressed(told);
-        }
+        self.tell(told);
         open
+    }
+
+    fn tell(&self, left_out: u64) {
+        if left_out > 0 {
+            self.log.suppressed(left_out);
+        }
+    }
+
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a new second where the old one is over; returns how many lines the old one left out.
@@ -153,6 +185,14 @@ impl Gate {
             return 0;
         }
         std::mem::replace(window, Window { start: now, ..Window::default() }).suppressed
+    }
+}
+
+/// What the last second of a guest left out is told of as well.
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let left_out = self.window().suppressed;
+        self.tell(left_out);
     }
 }
 
@@ -186,14 +226,29 @@ mod tests {
         let heard = Arc::new(Heard::default());
         let gate = Gate::new(heard.clone(), 2);
         gate.set_now(Duration::from_secs(5));
-        (0..5).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new()));
+        (0..5).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new(), None));
         gate.settle();
         assert_eq!(*heard.0.lock().unwrap(), ["0", "1"]);
         gate.set_now(Duration::from_secs(6));
         gate.set_rerun(true);
         gate.settle();
-        gate.write(Level::Info, "5".to_owned(), Vec::new());
+        gate.write(Level::Info, "5".to_owned(), Vec::new(), None);
         assert_eq!(*heard.0.lock().unwrap(), ["0", "1", "-3", "5 again"]);
+    }
+
+    #[test]
+    fn a_field_cannot_pass_for_another() {
+        let fields = [("a", "1"), ("b=\"2\" c", "x\ny"), ("d\n", "")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        assert_eq!(Fields(&fields).to_string(), r#"a="1" "b=\"2\" c"="x\ny" "d\n"="""#);
+    }
+
+    #[test]
+    fn what_the_last_second_left_out_is_told_at_the_end() {
+        let heard = Arc::new(Heard::default());
+        let gate = Gate::new(heard.clone(), 1);
+        (0..3).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new(), None));
+        drop(gate);
+        assert_eq!(*heard.0.lock().unwrap(), ["0", "-2"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::export::Running;
 use super::fault::{CallFault, short};
-use super::guest::Spec;
+use super::guest::{Slot, Spec};
 use super::host::{Data, Quota};
 use super::pace::Pace;
 use super::wasi::{Seed, Wasi};
@@ -12,10 +12,11 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
-/// A start by itself: the instance is dropped once it is initialised.
+/// A start by itself, before there is anything to call it with.
 pub struct Start {
     future: Pin<Box<dyn Future<Output = Result<(), Unstarted>> + Send>>,
     spec: Arc<Spec>,
@@ -44,6 +45,13 @@ impl Start {
     pub(super) fn new(spec: Arc<Spec>, now: Duration) -> Start {
         let guest = spec.clone();
         let future = Box::pin(async move { start(&guest).await.map(drop) });
+        Start { future, spec, spent: Spent::new(now) }
+    }
+
+    /// The same, but the instance is kept for the first call.
+    pub(super) fn kept(spec: Arc<Spec>, slot: Slot, now: Duration) -> Start {
+        let guest = spec.clone();
+        let future = Box::pin(async move { start(&guest).await.map(|running| slot.keep(running)) });
         Start { future, spec, spent: Spent::new(now) }
     }
 
@@ -86,6 +94,7 @@ pub(super) async fn start(spec: &Spec) -> Result<Running, Unstarted> {
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
     let instance = linked.instantiate(&mut store).await.map_err(|error| broke(&error, store.data_mut()))?;
+    spec.usage.started.fetch_add(1, Relaxed);
     let mut running = linked.bind(store, &instance).map_err(|error| Unstarted::Refused(format!("{error:#}")))?;
     match running.init(&spec.context).await {
         Ok(Ok(())) => {

@@ -8,7 +8,7 @@ use crate::model::manifest::World;
 pub(super) const PACKAGE: &str = "pelton:plugin";
 pub(super) const VERSION: &str = "0.1.0";
 
-const COMMON_IMPORTS: [&str; 3] = ["types", "log", "diagnostics"];
+const COMMON_IMPORTS: [&str; 4] = ["types", "log", "diagnostics", "metrics"];
 
 /// The names that a component imports and exports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,6 +113,7 @@ mod tests {
         let log = "log@0.1.0";
         check(&[log], &["lifecycle@0.1.0", "transform@0.1.0"], Ok(World::Transform));
         check(&[log, "state@0.1.0"], &["lifecycle@0.1.0", "aggregate@0.1.0"], Ok(World::Aggregate));
+        check(&[log, "metrics@0.1.0"], &["lifecycle@0.1.0", "transform@0.1.0"], Ok(World::Transform));
         check(&["wasi:io/poll@0.2.6"], &["lifecycle@0.1.0", "aggregate@0.1.0"], Ok(World::Aggregate));
         check(&["state@0.1.0"], &["lifecycle@0.1.0", "transform@0.1.0"], Err("plugin-other-world"));
         check(&[], &["transform@0.1.0"], Err("plugin-other-world"));

@@ -74,6 +74,7 @@ impl Assignment {
 
     /// Tells the group when it is joined; nothing is assigned before.
     pub(super) fn joined(&self, group: Arc<dyn Group>) {
+        self.spec.metrics.group.member(true);
         *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Some(group);
     }
 
@@ -162,6 +163,7 @@ impl Assignment {
                 returned.append(&mut slot.waiting);
             }
             self.shared.health.clear(&format!("task {}/{partition}", self.spec.name));
+            self.spec.metrics.group.lag(*partition, None);
         }
         // what another input still holds of a partition number waits for its fellow to come back
         returned.retain(|source| !partitions.contains(source.partition()));
@@ -235,10 +237,12 @@ impl Assignment {
         }
     }
 
-    /// Tells health whether this host works on anything.
+    /// Tells health and metrics whether this host works on anything.
     fn say(&self) {
         let subject = format!("processor {}", self.spec.name);
-        if self.partitions().is_empty() {
+        let owned = self.partitions().len();
+        self.spec.metrics.group.owns(owned);
+        if owned == 0 {
             self.shared.health.impair(subject, "has no partitions on this host: waiting for its consumer group");
         } else {
             self.shared.health.clear(&subject);
@@ -254,12 +258,15 @@ impl GroupListener for Assignment {
         }
         self.open_complete(&mut owned, false);
         drop(owned);
+        self.spec.metrics.group.member(true);
+        self.spec.metrics.group.rebalanced();
         tracing::info!(processor = %self.spec.name, partitions = ?self.partitions(), "partitions assigned");
         self.say();
     }
 
     fn revoked(&self, partitions: &[TopicPartition]) {
         self.take_back(partitions, true);
+        self.spec.metrics.group.rebalanced();
         tracing::info!(processor = %self.spec.name, left = ?self.partitions(), "partitions revoked");
     }
 
@@ -267,6 +274,10 @@ impl GroupListener for Assignment {
         let numbers: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
         self.end_leases(&numbers);
         self.take_back(partitions, false);
+        self.spec.metrics.group.rebalanced();
+        self.spec.metrics.group.lost(partitions.len());
+        // until it is given some again
+        self.spec.metrics.group.member(false);
         tracing::warn!(processor = %self.spec.name, left = ?self.partitions(), "partitions lost");
     }
 }

@@ -1,14 +1,15 @@
 //! Whether the host is alive and ready, and if not, why. One value for logs, tests and the health page.
 
+use crate::metrics::HostMetrics;
 use crate::model::fault::without;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Reasons against being ready, by what they concern; and whether a worker is stuck.
-#[derive(Default)]
 pub struct Health {
     state: Mutex<State>,
+    metrics: HostMetrics,
 }
 
 #[derive(Default)]
@@ -29,6 +30,14 @@ pub struct Snapshot {
     pub ready: bool,
     /// Why not, one line each: `subject: reason`.
     pub reasons: Vec<String>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        let (state, metrics) = (State::default(), HostMetrics::default());
+        metrics.health(state.is_live(), state.is_ready());
+        Health { state: Mutex::new(state), metrics }
+    }
 }
 
 impl Health {
@@ -62,7 +71,9 @@ impl Health {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        self.metrics.health(state.is_live(), state.is_ready());
     }
 
     /// Logs the value where it has changed since it was said last: live and ready at once, other reasons for the same state now and
@@ -97,7 +108,15 @@ impl State {
         // a fault names its object too
         let line = |(subject, reason): (&String, &String)| format!("{subject}: {}", without(reason, subject));
         let reasons: Vec<String> = self.stuck.iter().cloned().chain(self.reasons.iter().map(line)).collect();
-        Snapshot { live: self.stuck.is_none(), ready: reasons.is_empty(), reasons }
+        Snapshot { live: self.is_live(), ready: self.is_ready(), reasons }
+    }
+
+    fn is_live(&self) -> bool {
+        self.stuck.is_none()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_live() && self.reasons.is_empty()
     }
 }
 
@@ -120,6 +139,26 @@ mod tests {
         assert!(!health.snapshot().live && !health.snapshot().ready);
         health.stuck(None);
         assert!(health.snapshot().live && health.snapshot().ready);
+    }
+
+    #[test]
+    fn metrics_say_what_the_snapshot_says() {
+        let registry = crate::metrics::Registry::default();
+        registry.during(|| {
+            let health = Health::default();
+            let shown = |live, ready| {
+                let page = registry.render();
+                let (live, ready) = (format!("pelton_host_live {live}\n"), format!("pelton_host_ready {ready}\n"));
+                assert!(page.contains(&live) && page.contains(&ready), "{page}");
+            };
+            shown(1, 1);
+            health.impair("a", "restoring");
+            shown(1, 0);
+            health.clear("a");
+            shown(1, 1);
+            health.stuck(Some("worker 0 is silent".into()));
+            shown(0, 0);
+        });
     }
 
     #[test]

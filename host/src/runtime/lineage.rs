@@ -17,7 +17,7 @@ pub(super) fn of(spec: &ProcessorSpec, topics: &Topics, topic: &str) -> Lineage 
     let id = |name: &str| topics.get(name).map(|info| Lineage::id(&info.id)).unwrap_or_default();
     let stores = spec.all_stores();
     let changelogs = stores.iter().zip(&spec.changelogs).map(|(store, name)| (store.name.clone(), id(name)));
-    Lineage { input: id(topic), changelogs: changelogs.collect(), retired: Vec::new() }
+    Lineage { input: id(topic), changelogs: changelogs.collect(), retired: Vec::new(), sequence: 0 }
 }
 
 /// A processor whose group is looked at.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn lineage(input: &str, changelogs: Pairs<'_>) -> Lineage {
-        Lineage { input: input.into(), changelogs: pairs(changelogs), retired: Vec::new() }
+        Lineage { input: input.into(), changelogs: pairs(changelogs), retired: Vec::new(), sequence: 0 }
     }
 
     /// The code of the refusal, or "" for none.

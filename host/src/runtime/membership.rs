@@ -76,12 +76,14 @@ impl Membership {
     }
 
     fn leave(&mut self) {
+        self.assignment.spec().metrics.group.member(false);
         if let Err(fault) = self.member.leave() {
             tracing::warn!(processor = self.name(), %fault, "leaving the group");
         }
     }
 
     fn may_be_ourselves(&mut self) -> bool {
+        self.assignment.spec().metrics.group.fenced();
         let now = self.shared.clock.monotonic();
         self.fenced.retain(|&then| now.saturating_sub(then) < WINDOW);
         self.fenced.push(now);
@@ -98,7 +100,10 @@ impl Membership {
                     self.member = member;
                     return;
                 }
-                Err(fault) if fault.verdict == Verdict::Transient => std::thread::park_timeout(PAUSE),
+                Err(fault) if fault.verdict == Verdict::Transient => {
+                    self.shared.limits.doubt(&self.shared.health, format!("group of {}", self.name()), &fault);
+                    std::thread::park_timeout(PAUSE);
+                }
                 Err(fault) => return self.shared.ending.fail(fault),
             }
         }

@@ -10,6 +10,7 @@ mod idle;
 mod instance;
 mod lag;
 pub mod letters;
+mod levels;
 mod limits;
 mod lineage;
 mod lines;
@@ -20,6 +21,7 @@ mod plan;
 mod refusals;
 mod rehearsal;
 mod restores;
+mod rollout;
 mod signals;
 mod supervisor;
 mod ticker;
@@ -38,12 +40,14 @@ pub use restores::{RestoreProgress, Restores, ShowRestore};
 pub use supervisor::{End, OpenAdmin, RunOptions, run};
 pub use walk::{Stretch, settled_ends, walk};
 
+use crate::components::Store;
 use crate::config::{Application, LogKind};
 use crate::kafka::Kafka;
 use crate::local::{AbsentLog, LocalLog};
 use crate::model::log::Log;
 use crate::model::{Clock, Fault, SystemClock};
 use instance::StateFolder;
+use rollout::{Ledger, Shelf, Starting};
 use std::sync::Arc;
 
 /// What every thread of a running host shares.
@@ -83,6 +87,11 @@ pub fn check(application: &Application) -> Result<Report, Refusals> {
     let plugins = Plugins::load(application, None)?;
     StateFolder::check(&application.state_dir, &application.id)?;
     let log = look_at_log(application)?;
+    let shelf = Shelf::new(plugins.engine().clone(), Store::open(&application.components)?);
+    let ledger = Ledger::new(log.clone(), &application.id);
+    let starting =
+        Starting { application, ledger: &ledger, shelf: &shelf, clock: &SystemClock::default(), instance: "" };
+    let plugins = plugins.with(starting.look(&plugins)?.components());
     let (plan, report) = Plan::check(application, &plugins, &*log)?;
     rehearsal::rehearse(&plan, &|| false)?;
     Ok(report)

@@ -2,18 +2,19 @@
 //! nobody else.
 
 use super::lineage::{self, Lineages};
+use super::rollout::Rollout;
 use super::worker::{Handle, Opened, Returned};
 use super::{Shared, plan};
 use crate::changelog::{Progress, Restore, Step};
 use crate::config::settings::Start;
 use crate::delivery::{Lineage, Mishap};
-use crate::metrics::ChangelogMetrics;
+use crate::metrics::StoreMetrics;
 use crate::model::log::{Committed, Group, Source, TopicInfo};
 use crate::model::state::StateView;
 use crate::model::{Clock, Fault, TaskId, TopicPartition, Verdict};
 use crate::plugin::{Guest, Traced};
 use crate::state::{self, Stores};
-use crate::task::{Input, Lease, Marker, Parts, ProcessorSpec, Trials};
+use crate::task::{Input, Lease, Marker, Parts, ProcessorSpec, Trials, Version};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +64,7 @@ pub(super) struct Tools {
     pub topics: HashMap<Arc<str>, TopicInfo>,
     pub stores: state::Shared,
     pub trials: Arc<Trials>,
+    pub rollout: Arc<Rollout>,
 }
 
 impl Job {
@@ -213,12 +215,13 @@ impl Opening<'_> {
             };
             starts.push(start);
         }
+        let Some(version) = self.version(&committed)? else { return Ok(None) };
         let marker = self.marker()?;
-        let stores = match self.stores()? {
+        let stores = match self.stores(&version)? {
             None => return Ok(None),
             Some(stores) => stores,
         };
-        Ok(Some(Ready { starts, committed, stores, marker }))
+        Ok(Some(Ready { starts, committed, stores, marker, version }))
     }
 
     /// The topics are those of this host's start, and the offset may be from before, or of a host that started later.
@@ -226,6 +229,14 @@ impl Opening<'_> {
         let (shared, spec, topics) = (&self.tools.shared, &*self.job.inner.spec, &self.tools.topics);
         let lineages = Lineages { log: &*shared.log, application: &shared.application, spec, topics };
         self.patiently("comparing topics", || lineages.check_one(place, committed))
+    }
+
+    /// The version to run: none that is older than what the offsets were committed with, by whichever host.
+    fn version(&self, committed: &[Committed]) -> Result<Option<Arc<Version>>, Fault> {
+        let sequences = committed.iter().filter_map(|found| Lineage::decode(&found.metadata)).map(|l| l.sequence);
+        let (least, spec) = (sequences.max().unwrap_or(0), &self.job.inner.spec);
+        let known = self.patiently("its version", || self.tools.rollout.is_known(&spec.name, least, RETRY))?;
+        Ok(known.map(|()| spec.versions.current()))
     }
 
     /// Repeats what fails in passing, saying so in health, until it succeeds or the job is cancelled.
@@ -277,13 +288,13 @@ impl Opening<'_> {
 
     /// Opens and restores the stores. The outer `None`: cancelled; the inner: a plugin without stores, and nothing parked.
     #[allow(clippy::type_complexity, reason = "two different absences, named in the comment")]
-    fn stores(&self) -> Result<Option<Option<Arc<Mutex<Stores>>>>, Fault> {
+    fn stores(&self, version: &Version) -> Result<Option<Option<Arc<Mutex<Stores>>>>, Fault> {
         if self.job.inner.spec.changelogs.is_empty() {
             return Ok(Some(None));
         }
         let (mut wipe, mut wiped) = (self.job.inner.wipe, false);
         loop {
-            match self.open_and_restore(&mut wipe) {
+            match self.open_and_restore(&mut wipe, version) {
                 Ok(None) => return Ok(None),
                 Ok(Some(stores)) => return Ok(Some(Some(Arc::new(Mutex::new(stores))))),
                 Err(fault) if fault.verdict == Verdict::Corrupt && !wiped => {
@@ -306,20 +317,24 @@ impl Opening<'_> {
     }
 
     /// `wipe` is taken back once it is done, so that a rebuild goes on where a hiccup of the cluster stopped it.
-    fn open_and_restore(&self, wipe: &mut bool) -> Result<Option<Stores>, Fault> {
+    fn open_and_restore(&self, wipe: &mut bool, version: &Version) -> Result<Option<Stores>, Fault> {
         let (job, shared) = (&self.job.inner, &self.tools.shared);
         let dir = self.folder();
         if std::mem::take(wipe) {
             Stores::wipe(&dir)?;
         }
-        let mut stores = Stores::open(&dir, &job.spec.all_stores(), &self.tools.stores, Arc::new(shared.clock))?;
+        let specs = job.spec.stores_of(&version.component);
+        let mut stores = Stores::open(&dir, &specs, &self.tools.stores, Arc::new(shared.clock))?;
         let changelogs: Vec<TopicPartition> =
             job.spec.changelogs.iter().map(|name| TopicPartition::new(name.clone(), job.id.partition)).collect();
         let new = self.new_stores();
         let mut restore = Restore::start(shared.log.clone(), &changelogs, (&mut stores, &new), Arc::new(shared.clock))?;
+        let mut counted = 0;
         while !self.job.is_cancelled() {
             self.restoring(restore.progress());
-            if restore.step(&mut stores, FETCH_WAIT)? == Step::Done {
+            let step = restore.step(&mut stores, FETCH_WAIT)?;
+            self.count_restored(&restore.progress(), &mut counted);
+            if step == Step::Done {
                 self.restored(&restore.progress());
                 return Ok(Some(stores));
             }
@@ -339,12 +354,17 @@ impl Opening<'_> {
         named.filter(|(processor, _)| *processor == &*self.job.inner.id.processor).map(|(_, store)| store).collect()
     }
 
-    fn restored(&self, progress: &Progress) {
-        let spec = &self.job.inner.spec;
-        if let [store, ..] = &spec.all_stores()[..] {
+    /// Counts what was read since the last look, so that a rate can be seen while it goes on.
+    fn count_restored(&self, progress: &Progress, counted: &mut u64) {
+        let (spec, more) = (&self.job.inner.spec, progress.records.saturating_sub(*counted));
+        if let ([store, ..], true) = (&spec.all_stores()[..], more > 0) {
             // a task's stores are restored together, and counted under the first
-            ChangelogMetrics::new(&spec.name, &store.name).restored(progress.records);
+            StoreMetrics::new(&spec.name, &store.name).restored(more);
         }
+        *counted = progress.records;
+    }
+
+    fn restored(&self, progress: &Progress) {
         if progress.records > 0 {
             let (records, rate) = (progress.records, progress.records_per_second as u64);
             tracing::info!(task = %self.job.inner.id, records, rate, "restored from the changelog");
@@ -363,8 +383,8 @@ impl Opening<'_> {
         // the guest sees its own stores only, by their numbers
         let view = ready.stores.clone().map(|stores| stores as Arc<Mutex<dyn StateView>>);
         let view = view.filter(|_| !spec.stores.is_empty());
-        let log = Arc::new(Traced { task: job.id.clone() });
-        let guest = Guest::new(spec.component.clone(), context, spec.limits.clone(), view, log);
+        let log = Arc::new(Traced { task: job.id.clone(), metrics: spec.metrics.plugin.clone() });
+        let guest = Guest::new(ready.version.component.clone(), context, spec.limits.clone(), view, log);
         let inputs = self.inputs(sources, &ready);
         let find = |names: &mut dyn Iterator<Item = &Arc<str>>| {
             names.filter_map(|name| tools.topics.get(name).cloned()).collect::<Vec<_>>()
@@ -382,6 +402,7 @@ impl Opening<'_> {
                 inputs,
                 stores: ready.stores,
                 guest,
+                version: ready.version,
                 marker: ready.marker,
             },
         }
@@ -399,7 +420,8 @@ impl Opening<'_> {
                 let lineage =
                     lineage::of(&self.job.inner.spec, &self.tools.topics, &source.partition().topic).after(&before);
                 let topic_id = self.topic_id(&source.partition().topic);
-                let input = Input::new(source, start, committed.offset.unwrap_or(-1)).of(topic_id, &lineage);
+                let lineage = Lineage { sequence: ready.version.sequence, ..lineage };
+                let input = Input::new(source, start, committed.offset.unwrap_or(-1)).of(topic_id, lineage);
                 input.recall(&committed.metadata, clock)
             })
             .collect();
@@ -415,6 +437,7 @@ struct Ready {
     committed: Vec<Committed>,
     stores: Option<Arc<Mutex<Stores>>>,
     marker: Marker,
+    version: Arc<Version>,
 }
 
 fn deleted(partition: &TopicPartition, offset: i64, start: i64) -> Fault {

@@ -5,6 +5,7 @@ use super::hosts;
 use super::lineage::{self, Lineages};
 use super::matching;
 use super::refusals::Refusals;
+use super::rollout;
 use crate::changelog;
 use crate::config::Ordering;
 use crate::config::names::TOPIC_NAME_MAX;
@@ -15,7 +16,7 @@ use crate::model::log::{Delivery, Log, TopicInfo, TopicLimits, TopicSpec};
 use crate::model::manifest::{Context, Manifest};
 use crate::model::{Fault, Verdict, ids};
 use crate::plugin::{Component, Engine};
-use crate::task::{InputSpec, ProcessorSpec};
+use crate::task::{InputSpec, ProcessorSpec, Versions};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -54,6 +55,20 @@ impl Plugins {
         Ok(Plugins { engine, components })
     }
 
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// In the order of the file.
+    pub(super) fn components(&self) -> &[Arc<Component>] {
+        &self.components
+    }
+
+    /// The same with other components.
+    pub(super) fn with(&self, components: Vec<Arc<Component>>) -> Plugins {
+        Plugins { engine: self.engine.clone(), components }
+    }
+
     /// Keeps the compiled code for the next start.
     pub fn keep(&self) {
         self.components.iter().for_each(|component| self.engine.keep(component));
@@ -84,7 +99,8 @@ impl Plan {
         let (plan, creates) = Builder::new(application, log, true).build(plugins)?;
         plan.belongs(application, log)?;
         let name = |spec: &Arc<ProcessorSpec>| {
-            let manifest = &spec.component.manifest;
+            let version = spec.versions.current();
+            let manifest = &version.component.manifest;
             (spec.name.to_string(), manifest.name.clone(), manifest.version.clone())
         };
         let report = Report { processors: plan.processors.iter().map(name).collect(), creates };
@@ -110,6 +126,8 @@ impl<'a> Builder<'a> {
         for (processor, component) in self.application.processors.iter().zip(&plugins.components) {
             processors.push(Arc::new(self.processor(processor, component.clone())?));
         }
+        let versions = self.internal(rollout::spec(&self.application.id))?;
+        self.topics.get(&versions).map_or(Ok(()), rollout::check)?;
         self.hosts()?;
         Ok((Plan { engine: plugins.engine.clone(), processors, topics: self.topics }, self.creates))
     }
@@ -143,7 +161,7 @@ impl<'a> Builder<'a> {
             news: Mutex::default(),
             failures: Mutex::default(),
             settings: processor.settings.to_string(),
-            component,
+            versions: Versions::new(component),
             metrics: ProcessorMetrics::new(&processor.name),
             stopped: AtomicBool::new(false),
         })

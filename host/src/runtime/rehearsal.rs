@@ -22,21 +22,29 @@ pub(super) fn rehearse(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Ref
 
 fn start(spec: &ProcessorSpec, plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Fault> {
     let context = plan::context(spec, PARTITION, &plan.topics);
-    let log = Arc::new(Traced { task: TaskId { processor: spec.name.clone(), partition: PARTITION } });
-    let guest =
-        Guest::new(spec.component.clone(), context, spec.limits.clone(), Some(Arc::new(Mutex::new(Empty))), log);
+    let log = Arc::new(Traced {
+        task: TaskId { processor: spec.name.clone(), partition: PARTITION },
+        metrics: spec.metrics.plugin.clone(),
+    });
+    let component = spec.versions.current().component.clone();
+    let guest = Guest::new(component, context, spec.limits.clone(), Some(Arc::new(Mutex::new(Empty))), log);
+    start_once(&guest, (&spec.name, &spec.versions.current().component.manifest.name), stop)
+}
+
+/// Whether a guest starts. False where `stop` said so before it had. Somebody must tick the engine.
+pub(super) fn start_once(guest: &Guest, names: (&str, &str), stop: &dyn Fn() -> bool) -> Result<bool, Fault> {
     let clock = SystemClock::default();
     let mut start = guest.start(clock.monotonic());
     while !stop() {
         if let Some(result) = start.poll(clock.monotonic()) {
-            return result.map(|()| true).map_err(|unstarted| refusal(spec, unstarted));
+            return result.map(|()| true).map_err(|unstarted| refusal(names, unstarted));
         }
     }
     Ok(false)
 }
 
 /// Names the setting that is to blame, as far as that can be known: where the plugin did not say, its settings are the first guess.
-fn refusal(spec: &ProcessorSpec, unstarted: Unstarted) -> Fault {
+fn refusal((name, plugin): (&str, &str), unstarted: Unstarted) -> Fault {
     let (setting, hint) = match &unstarted {
         Unstarted::Broke(CallFault::Host(fault)) => return fault.clone(),
         Unstarted::Refused(_) => ("settings", "correct the table [processor.settings]"),
@@ -46,7 +54,6 @@ fn refusal(spec: &ProcessorSpec, unstarted: Unstarted) -> Fault {
         }
         Unstarted::Broke(_) => ("settings", "correct the table [processor.settings], or the plugin's start"),
     };
-    let (name, plugin) = (&spec.name, &spec.component.manifest.name);
     let message = format!("processor {name}: {setting}: plugin {plugin} does not start: {unstarted}");
     Fault::fatal("plugin-init-refused", message).hint(hint)
 }
@@ -63,7 +70,7 @@ fn limiting(limit: Limit) -> &'static str {
 }
 
 /// The state of a task that has done nothing yet.
-struct Empty;
+pub(super) struct Empty;
 
 impl StateView for Empty {
     fn get_many(&mut self, _: u32, keys: &Column) -> Result<Column, Fault> {

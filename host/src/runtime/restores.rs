@@ -43,6 +43,13 @@ impl Restores {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).get(task).copied()
     }
 
+    /// How many tasks of a processor are restoring, and how many offsets they have still to pass.
+    pub fn left(&self, processor: &str) -> (usize, u64) {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = tasks.iter().filter(|(task, _)| &*task.processor == processor);
+        own.fold((0, 0), |(tasks, left), (_, p)| (tasks + 1, left + p.target.saturating_sub(p.done)))
+    }
+
     pub fn show(&self) {
         if let Some(show) = &self.show {
             show(self.sum());
@@ -84,6 +91,7 @@ mod tests {
         restores.report(&task(1), progress(7));
         restores.report(&task(0), progress(30));
         restores.show();
+        assert_eq!((restores.left("p"), restores.left("q")), ((2, 70 + 93), (0, 0)));
         restores.done(&task(0));
         restores.show();
         restores.done(&task(1));
@@ -91,6 +99,7 @@ mod tests {
         let sum = |tasks, done, target| {
             Some(RestoreProgress { tasks, done, target, records_per_second: 10.0 * tasks as f64 })
         };
+        assert_eq!(restores.left("p"), (0, 0));
         assert_eq!(*shown.lock().unwrap(), [None, sum(2, 37, 200), sum(1, 7, 100), None]);
     }
 }

@@ -5,13 +5,17 @@ use super::assignment::{Assignment, Reopen};
 use super::control::{Control, Identity, Running};
 use super::idle::IdleCheck;
 use super::instance::StateFolder;
+use super::levels::Levels;
 use super::opener::{Openers, Tools};
 use super::rehearsal::rehearse;
+use super::rollout::{Ledger, Rollout, Shelf, Start, Starting};
 use super::signals::{Grace, Signals};
 use super::worker::{self, Handle, Returned};
 use super::{Ending, Health, Lags, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
 use super::{hosts, lag, limits, membership};
+use crate::components::Store;
 use crate::config::Application;
+use crate::metrics::HostMetrics;
 use crate::model::{Clock, Fault, SystemClock, TaskId, Verdict};
 use crate::plugin;
 use crate::state;
@@ -66,6 +70,7 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     plugins.keep();
     let identity =
         Identity { application: application.id.clone(), instance: folder.instance.clone(), pid: std::process::id() };
+    HostMetrics::name(&identity.application, &identity.instance);
     let control = Control::new(identity, health.clone(), clock.wall_ms());
     let _admin = options.open_admin.map(|open| open(control.clone())).transpose()?;
     let Some(log) = Waiting { health: &health, ending: &ending, clock }.patiently(|| open_log(&application))? else {
@@ -78,7 +83,10 @@ pub fn run(application: Application, options: RunOptions) -> Result<End, Fault> 
     let shared = Arc::new(Shared { application, log, clock, health, restores, limits, lags, hosts, instance, ending });
     let mut host = Host::new(shared, control);
     match host.start(&plugins) {
-        Ok(true) => host.supervise(options.until_idle),
+        Ok(true) => {
+            host.metrics.up(true);
+            host.supervise(options.until_idle)
+        }
         Ok(false) => host.shut_down().map(|()| End::Told),
         Err(fault) => {
             // what was started already goes the same way as ever; the reason is the first one
@@ -142,6 +150,8 @@ struct Host {
     openers: Option<(Openers, Vec<JoinHandle<()>>)>,
     /// The ticker and the thread that asks for limits: they end when the workers are gone.
     helpers: Vec<JoinHandle<()>>,
+    metrics: HostMetrics,
+    levels: Levels,
 }
 
 impl Host {
@@ -156,6 +166,8 @@ impl Host {
             assignments: Vec::new(),
             openers: None,
             helpers: Vec::new(),
+            metrics: HostMetrics::default(),
+            levels: Levels::default(),
         }
     }
 
@@ -164,14 +176,16 @@ impl Host {
     fn start(&mut self, plugins: &Plugins) -> Result<bool, Fault> {
         let shared = self.shared.clone();
         let waiting = Waiting { health: &shared.health, ending: &shared.ending, clock: shared.clock };
-        let Some(plan) = self.plan(plugins, waiting)? else { return Ok(false) };
+        let store = Store::open(&shared.application.components)?;
+        let shelf = Arc::new(Shelf::new(plugins.engine().clone(), store));
+        let Some((plan, versions)) = self.plan(plugins, &shelf, waiting)? else { return Ok(false) };
         for index in 0..shared.application.workers {
             let start = || worker::start(shared.clone(), index, self.registry.clone() as Arc<dyn Reopen>);
             let Some((handle, thread)) = waiting.patiently(start)? else { return Ok(false) };
             self.workers.push(handle);
             self.worker_threads.push(thread);
         }
-        self.assign(plan)?;
+        self.assign(plan, (shelf, versions))?;
         for assignment in self.assignments.clone() {
             let join = || membership::start(&shared, &assignment);
             let Some(group) = waiting.patiently(join)? else { return Ok(false) };
@@ -182,40 +196,70 @@ impl Host {
     }
 
     /// What is refused is told before any topic is made. `None` where the host was told to stop.
-    fn plan(&self, plugins: &Plugins, waiting: Waiting<'_>) -> Result<Option<Plan>, Fault> {
-        let (application, log) = (&self.shared.application, &*self.shared.log);
-        let look = || {
-            let plan = Plan::look(application, plugins, log)?;
-            plan.belongs(application, log).map(|()| plan)
-        };
-        let Some(looked) = waiting.patiently(look)? else { return Ok(None) };
-        if !rehearse(&looked, &|| self.shared.ending.is_stopping())? {
-            return Ok(None);
+    fn plan(&self, files: &Plugins, shelf: &Shelf, waiting: Waiting<'_>) -> Result<Option<(Plan, Start)>, Fault> {
+        let (shared, application) = (&self.shared, &self.shared.application);
+        let (log, ledger) = (&*shared.log, self.ledger());
+        let (clock, instance) = (&shared.clock, &*shared.instance);
+        let starting = Starting { application, ledger: &ledger, shelf, clock, instance };
+        loop {
+            let Some(mut start) = waiting.patiently(|| Ok(starting.look(files)?))? else { return Ok(None) };
+            let plugins = files.with(start.components());
+            let look = || {
+                let plan = Plan::look(application, &plugins, log)?;
+                plan.belongs(application, log).map(|()| plan)
+            };
+            let Some(looked) = waiting.patiently(look)? else { return Ok(None) };
+            if !rehearse(&looked, &|| shared.ending.is_stopping())? {
+                return Ok(None);
+            }
+            let Some(plan) = waiting.patiently(|| looked.make(application, &plugins, log))? else { return Ok(None) };
+            match waiting.patiently(|| starting.settle(&mut start, &plan.processors))? {
+                None => return Ok(None),
+                Some(true) => return Ok(Some((plan, start))),
+                // another host was quicker with a version: everything is looked at again
+                Some(false) => {}
+            }
         }
-        waiting.patiently(|| looked.make(application, plugins, log))
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::new(self.shared.log.clone(), &self.shared.application.id)
     }
 
     /// Everything that tasks need, and one assignment per processor.
-    fn assign(&mut self, plan: Plan) -> Result<(), Fault> {
+    fn assign(&mut self, plan: Plan, (shelf, start): (Arc<Shelf>, Start)) -> Result<(), Fault> {
+        let parts = (self.ledger(), shelf);
+        let rollout = Rollout::new(self.shared.clone(), parts, &plan, self.workers.clone(), start);
+        self.helpers.append(&mut rollout.run()?);
         let (shared, Plan { engine, processors, topics }) = (&self.shared, plan);
         self.helpers.push(ticker(shared.clone(), engine)?);
         self.helpers.push(limits::start(shared.clone(), topics.clone())?);
         let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
-        let tools = Arc::new(Tools { shared: shared.clone(), topics, stores, trials: Arc::default() });
+        let tools = Arc::new(Tools {
+            shared: shared.clone(),
+            topics,
+            stores,
+            trials: Arc::default(),
+            rollout: rollout.clone(),
+        });
         let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
         self.openers = Some((openers.clone(), threads));
+        self.levels.of_stores(tools);
         for (shift, spec) in processors.into_iter().enumerate() {
+            let version = spec.versions.current();
+            spec.metrics.plugin.version(version.plugin().digest, version.plugin().version);
             let workers = (self.workers.clone(), shift);
             self.assignments.push(Assignment::new(shared.clone(), spec, workers, openers.clone()));
         }
         self.registry.fill(&self.assignments);
         self.helpers.push(lag::start(shared.clone(), self.assignments.clone())?);
         self.helpers.push(hosts::start(shared.clone())?);
-        self.control.started(Running::new(self.shared.clone(), self.workers.clone(), self.assignments.clone()));
+        let running = Running::new(shared.clone(), rollout, self.workers.clone(), self.assignments.clone());
+        self.control.started(running);
         Ok(())
     }
 
-    fn supervise(self, until_idle: bool) -> Result<End, Fault> {
+    fn supervise(mut self, until_idle: bool) -> Result<End, Fault> {
         let mut end = End::Told;
         let mut idle = until_idle.then(IdleCheck::default);
         let mut looked = self.shared.clock.monotonic();
@@ -229,6 +273,7 @@ impl Host {
             looked = now;
             self.shared.health.say_changes(now);
             self.shared.restores.show();
+            self.levels.show(&self.shared, &self.assignments);
             tell_letters(&self.assignments, now, false);
             if self.assignments.iter().all(|assignment| assignment.spec().is_stopped()) {
                 // nobody is left to go on
@@ -264,6 +309,7 @@ impl Host {
     /// within the grace.
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
+        self.metrics.up(false);
         let Host { shared, workers, worker_threads, groups, assignments, openers, helpers, .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);

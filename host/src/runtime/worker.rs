@@ -91,6 +91,8 @@ struct Worker {
     /// The version of the topics' limits that the outbox has.
     limits_seen: u64,
     metrics: CommitMetrics,
+    /// Since when something is uncommitted, on the monotonic clock.
+    open_since: Option<Duration>,
     /// Tasks whose health was said to be impaired.
     unwell: Vec<TaskId>,
 }
@@ -143,7 +145,8 @@ impl Handle {
         self.wake();
     }
 
-    fn wake(&self) {
+    /// Lets a worker that sleeps look around.
+    pub(super) fn wake(&self) {
         if let Some(thread) = self.inner.thread.get() {
             thread.unpark();
         }
@@ -180,7 +183,8 @@ pub(super) fn start(
         troubled: false,
         maintenance: Duration::ZERO,
         limits_seen: 0,
-        metrics: CommitMetrics::default(),
+        metrics: CommitMetrics::new(index),
+        open_since: None,
         unwell: Vec::new(),
     };
     let spawned = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || worker.run());
@@ -214,7 +218,8 @@ impl Worker {
 
     /// One turn over all tasks, and the commit when it is due. Returns how long there is nothing to do.
     fn turn(&mut self) -> Result<Option<Duration>, Fault> {
-        let mut wake = self.shared.clock.monotonic() + LOOK_AROUND;
+        let began = self.shared.clock.monotonic();
+        let mut wake = began + LOOK_AROUND;
         let mut busy = false;
         for index in 0..self.tasks.len() {
             match self.tasks[index].step(&mut self.outbox, &self.shared.clock)? {
@@ -228,6 +233,7 @@ impl Worker {
         }
         self.watch();
         let open = self.tasks.iter().any(Task::has_progress);
+        self.show_open(open, began);
         let now = self.shared.clock.monotonic();
         if open && (now >= self.due || self.is_full()) {
             self.commit()?;
@@ -252,17 +258,21 @@ impl Worker {
         if let Some(topics) = self.shared.limits.newer(&mut self.limits_seen) {
             self.outbox.renew_limits(&topics);
         }
-        self.tasks.iter_mut().for_each(Task::maintain);
+        self.tasks.iter_mut().for_each(|task| task.maintain(now));
         self.leave_sight();
     }
 
     /// Commits every task, or aborts and rewinds them all.
     fn commit(&mut self) -> Result<(), Fault> {
         let start = self.shared.clock.monotonic();
+        // what came after the commit was due is not late before it came
+        let due = self.open_since.map_or(start, |since| self.due.max(since));
+        self.metrics.late(start.saturating_sub(due));
         self.due = start + self.shared.application.commit_interval;
         let result = task::commit(&mut self.outbox, &mut self.tasks, (&self.metrics, &self.shared.clock));
         let outcome = match result {
             Ok(()) => {
+                self.settled();
                 self.well_again();
                 Ok(())
             }
@@ -315,7 +325,7 @@ impl Worker {
             }
         }
         self.close(&unknown).into_iter().for_each(|(id, sources)| self.reopen.reopen(id, sources, false));
-        self.tasks.iter_mut().for_each(Task::rewind);
+        self.rewind();
         Ok(())
     }
 
@@ -330,6 +340,7 @@ impl Worker {
             Verdict::Fenced => {
                 self.tell(&fault, "the producer is lost; making a new one and going back to the last commit");
                 self.rewind();
+                self.metrics.aborted(fault.code);
                 self.count_fencing();
                 self.sound = false;
             }
@@ -389,6 +400,7 @@ impl Worker {
     }
 
     fn rewind(&mut self) {
+        self.settled();
         self.tasks.iter_mut().for_each(Task::rewind);
     }
 
@@ -414,6 +426,7 @@ impl Worker {
     /// Ends the host at the fourth fencing within the transaction time-out: two hosts that use one identity would fence each other
     /// for ever.
     fn count_fencing(&mut self) {
+        self.metrics.producer_fenced();
         let now = self.shared.clock.monotonic();
         let window = self.shared.application.transaction_timeout();
         self.fenced.retain(|&then| now.saturating_sub(then) < window);
@@ -579,6 +592,24 @@ impl Worker {
     fn is_full(&self) -> bool {
         let overlays: u64 = self.tasks.iter().map(Task::overlay_bytes).sum();
         self.outbox.bytes() + overlays >= self.shared.application.commit_bytes
+    }
+
+    /// Takes note of whether anything is uncommitted, at the latest since the turn that began at `began`.
+    fn show_open(&mut self, open: bool, began: Duration) {
+        match (open, self.open_since) {
+            (true, None) => {
+                self.open_since = Some(began);
+                self.metrics.open(self.shared.clock.wall_ms());
+            }
+            (false, Some(_)) => self.settled(),
+            _ => {}
+        }
+    }
+
+    /// Nothing is uncommitted any more.
+    fn settled(&mut self) {
+        self.open_since = None;
+        self.metrics.settled();
     }
 
     fn publish(&self, busy: bool) {

@@ -7,6 +7,7 @@ mod applied;
 mod clear;
 mod committed;
 mod faults;
+mod load;
 mod options;
 mod overlay;
 mod recent;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use applied::{Applied, AppliedState, Position, StoreState};
 pub use committed::CommittedPage;
+pub use load::Load;
 pub use options::Shared;
 pub use overlay::Change;
 pub use stores::Stores;

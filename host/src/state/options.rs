@@ -19,6 +19,7 @@ pub struct Shared {
     buffers: WriteBufferManager,
     memtable_bytes: usize,
     recent_bytes: u64,
+    limits: (u64, u64),
     open_stores: Arc<AtomicU64>,
 }
 
@@ -31,6 +32,7 @@ impl Shared {
             buffers: WriteBufferManager::new_write_buffer_manager(write_buffer_bytes as usize, false),
             memtable_bytes: (write_buffer_bytes / 2).clamp(1 << 20, MEMTABLE_BYTES) as usize,
             recent_bytes: cache_bytes / 4,
+            limits: (cache_bytes - cache_bytes / 4, write_buffer_bytes),
             open_stores: Arc::default(),
         }
     }
@@ -43,6 +45,11 @@ impl Shared {
     /// Bytes of the block cache in use, now.
     pub fn cache_usage(&self) -> u64 {
         self.cache.get_usage() as u64
+    }
+
+    /// What the block cache and the memtables may take, in bytes.
+    pub fn limits(&self) -> (u64, u64) {
+        self.limits
     }
 
     pub(super) fn tenant(&self, stores: usize) -> Tenant {

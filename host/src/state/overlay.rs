@@ -63,6 +63,11 @@ impl Overlay {
         (0..self.entries.len() as u32).map(|at| self.change(at))
     }
 
+    /// How many keys are changed.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Readies [`Overlay::range`]. The standard sort finds the part that is in order already, so that scans between writes stay cheap.
     pub(super) fn sort(&mut self) {
         if self.sorted.len() < self.entries.len() {

@@ -99,6 +99,7 @@ impl Task {
     /// The transaction is committed: the overlay goes to the store with its offsets, in one write batch. A store that
     /// cannot be written is opened anew: it reopens older, and what it lacks comes back from the changelog.
     pub fn settle(&mut self, out: &Outbox) {
+        self.count_changes();
         self.intake.settle();
         self.park.iter_mut().for_each(Park::settle);
         self.show_parked();

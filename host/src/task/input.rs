@@ -18,7 +18,7 @@ pub struct Input {
     note: String,
     /// The topic's id, and what a commit says of the topics that it goes with; empty where it says nothing.
     topic_id: Arc<str>,
-    lineage: String,
+    lineage: Option<(Lineage, String)>,
     /// What is said beside an offset of which nothing else is to be said.
     plain: String,
     /// How many records the task has parked, as is said beside the offset of its first input.
@@ -36,17 +36,16 @@ pub struct Input {
 impl Input {
     /// An input that begins at `offset`. `committed` is the group's offset, -1 for none.
     pub fn new(source: Box<dyn Source>, offset: i64, committed: i64) -> Input {
-        let (note, lineage, plain) = (String::new(), String::new(), String::new());
+        let (note, lineage, plain) = (String::new(), None, String::new());
         let (topic_id, retries) = (Arc::from(""), BTreeMap::new());
         let (parked, next, fetched, astray) = (0, offset, offset, true);
         Input { source, committed, note, topic_id, lineage, plain, parked, next, fetched, astray, retries }
     }
 
     /// The same, whose offsets say with which topics they go, and are committed while the input is the one of this id.
-    pub fn of(mut self, topic_id: &str, lineage: &Lineage) -> Input {
+    pub fn of(mut self, topic_id: &str, lineage: Lineage) -> Input {
         self.topic_id = topic_id.into();
-        self.lineage = lineage.encode();
-        self.plain = delivery::beside("", 0, &self.lineage);
+        self.tell(lineage);
         self
     }
 
@@ -150,6 +149,13 @@ impl Input {
         self.parked = parked;
     }
 
+    /// The next commit says that it was reached with this version of the plugin.
+    pub(super) fn tell_version(&mut self, sequence: i64) {
+        if let Some((lineage, _)) = self.lineage.take() {
+            self.tell(Lineage { sequence, ..lineage });
+        }
+    }
+
     /// The next record to be accepted has failed and is tried again at `due` of the monotonic clock.
     pub(super) fn remember(&mut self, attempts: Attempts, due: Duration) {
         self.accept(attempts.offset);
@@ -188,7 +194,17 @@ impl Input {
 
     /// What a commit says beside the offset: of the record there, and of no other; how many are parked; and the lineage.
     fn metadata(&self) -> String {
-        delivery::beside(self.retry_note(), self.parked, &self.lineage)
+        delivery::beside(self.retry_note(), self.parked, self.lineage_text())
+    }
+
+    fn lineage_text(&self) -> &str {
+        self.lineage.as_ref().map_or("", |(_, text)| text)
+    }
+
+    fn tell(&mut self, lineage: Lineage) {
+        let text = lineage.encode();
+        self.plain = delivery::beside("", 0, &text);
+        self.lineage = Some((lineage, text));
     }
 
     /// Whether that is what the last commit said. Nothing is allocated where nothing waits.

@@ -135,6 +135,11 @@ impl Intake {
         &self.inputs[input as usize].input.partition().topic
     }
 
+    /// Every offset says which version of the plugin it was reached with.
+    pub(super) fn tell_version(&mut self, sequence: i64) {
+        self.inputs.iter_mut().for_each(|lane| lane.input.tell_version(sequence));
+    }
+
     /// The first input's offset says how many records are parked.
     pub(super) fn tell_parked(&mut self, parked: usize) {
         self.inputs.iter_mut().take(1).for_each(|lane| lane.input.tell_parked(parked));

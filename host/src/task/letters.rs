@@ -99,7 +99,7 @@ impl Task {
             first_ms: before.map_or(now, |before| before.first_ms),
             last_ms: now,
         };
-        let source = Source { topic, partition, offset, processor: &self.spec.name, plugin: self.spec.plugin() };
+        let source = Source { topic, partition, offset, processor: &self.spec.name, plugin: self.version.plugin() };
         tracing::debug!(task = %self.id, offset, code = failure.code, message = failure.message, "dead letter");
         let letter = DeadLetter::new(&source, record, &death, &self.spec.dead_letter);
         Letter { letter, origin, code: counted_as(&failure.code) }

@@ -15,11 +15,14 @@ mod park;
 mod parking;
 mod retry;
 mod seen;
+mod shown;
 mod spec;
 mod step;
+mod swap;
 #[cfg(test)]
 pub(crate) mod tests;
 mod verdicts;
+mod version;
 mod work;
 
 pub use commit::{CommitError, commit};
@@ -30,20 +33,24 @@ pub use outbox::{OutTopic, Outbox};
 pub use seen::Seen;
 pub use spec::{InputSpec, Lease, ProcessorSpec, Routes};
 pub use step::Step;
+pub use version::{Failed, Version, Versions};
 
 use crate::delivery::{Attempts, Example, Mishap};
-use crate::metrics::Traffic;
+use crate::metrics::{Custom, Traffic};
 use crate::model::log::{Committed, Group, Source};
+use crate::model::state::StateView;
 use crate::model::{Failure, Fault, TaskId, TopicPartition};
-use crate::plugin::{Call, Guest};
+use crate::plugin::{Call, CallFault, Guest};
 use crate::state::Stores;
 use intake::Intake;
 use pacing::Pacing;
 use park::Park;
 use parking::PARKED;
+use shown::Shown;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use swap::Change;
 use work::{Taken, Work};
 
 /// A partition at work.
@@ -57,6 +64,14 @@ pub struct Task {
     routes: Routes,
     intake: Intake,
     guest: Guest,
+    /// The version that the guest is of.
+    version: Arc<Version>,
+    /// Another version on its way in.
+    change: Option<Change>,
+    /// The guest of the version before, kept ready during probation.
+    former: Option<Guest>,
+    /// The sequence of a version that failed here: nothing is done before there is another one.
+    blamed: Option<i64>,
     call: Option<Running>,
     stores: Option<Arc<Mutex<Stores>>>,
     /// Where records wait by key; `None` where they wait by partition, and none are left from before.
@@ -68,12 +83,15 @@ pub struct Task {
     tally: Tally,
     /// One past the last acknowledged offset of each changelog, taken after the flush of the commit under way.
     acked: Vec<Option<i64>>,
+    shown: Shown,
 }
 
 /// What a task has done since its last commit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Tally {
     traffic: Traffic,
+    /// What the plugin counted itself.
+    custom: Custom,
     /// How many by code, as metrics know them, and the first of each.
     dead_letters: BTreeMap<&'static str, (u64, Example)>,
     /// How many records and letters the processor's count of letters knows of.
@@ -87,6 +105,8 @@ struct Running {
     call: Call,
     since: Duration,
     taken: Taken,
+    /// Set where the version before tries what has broken this one, to what that came to.
+    tried: Option<CallFault>,
 }
 
 /// What a task is made of, opened and restored.
@@ -99,6 +119,8 @@ pub struct Parts {
     /// The plugin's, and the park's behind them.
     pub stores: Option<Arc<Mutex<Stores>>>,
     pub guest: Guest,
+    /// The version that the guest is of.
+    pub version: Arc<Version>,
     pub marker: Marker,
 }
 
@@ -127,6 +149,7 @@ impl Task {
         let limits = &parts.spec.limits;
         let pacing = Pacing::new(limits.batch_records, limits.batch_bytes);
         let mut intake = Intake::new(parts.inputs);
+        parts.spec.versions.runs(parts.id.partition, Some(parts.version.sequence));
         parts.marker.suspects().into_iter().for_each(|(input, offsets)| intake.suspect(input, offsets));
         Task {
             id: parts.id,
@@ -136,6 +159,10 @@ impl Task {
             routes,
             intake,
             guest: parts.guest,
+            version: parts.version,
+            change: None,
+            former: None,
+            blamed: None,
             call: None,
             park: parts.spec.has_park().then(|| Park::new(&parts.spec)),
             stores: parts.stores,
@@ -144,6 +171,7 @@ impl Task {
             state: State::Running,
             tally: Tally::default(),
             acked: Vec::new(),
+            shown: Shown::new(&parts.spec),
             spec: parts.spec,
         }
     }
@@ -198,6 +226,7 @@ impl Task {
         }
         self.intake.rewind();
         self.guest.reset();
+        self.former.iter_mut().for_each(Guest::reset);
     }
 
     /// Gives up a call in flight: its records were not accepted and are read again by whoever owns the partition next.
@@ -224,11 +253,14 @@ impl Task {
     /// Stops this task for good: only a person, or a rebuild by the runtime, can help.
     pub fn halt(&mut self, fault: Fault) {
         self.give_up_call();
+        self.spec.versions.runs(self.id.partition, None);
         self.state.enter(State::Halted(fault));
     }
 
-    /// Writes a store's memtable to disk where that is due, so that a quiet store's offsets cannot go stale.
-    pub fn maintain(&mut self) {
+    /// Writes a store's memtable to disk where that is due, so that a quiet store's offsets cannot go stale; and looks at how large
+    /// the stores are. `now` is the monotonic time.
+    pub fn maintain(&mut self, now: Duration) {
+        self.measure(now);
         let flushed = self.stores().map_or(Ok(()), |mut stores| stores.flush_if_due());
         if let Err(fault) = flushed {
             self.distrust(fault);
@@ -241,9 +273,11 @@ impl Task {
     }
 
     /// Closes the stores with everything committed on disk, and gives the sources back.
-    pub fn close(self) -> Vec<Box<dyn Source>> {
+    pub fn close(mut self) -> Vec<Box<dyn Source>> {
+        self.take_back_shown();
+        self.spec.versions.runs(self.id.partition, None);
         // the call and the guest read the stores: they go first, so that the stores are this task's alone
-        drop((self.call, self.guest));
+        drop((self.call, self.guest, self.change, self.former));
         self.spec.metrics.parked(-self.park.map_or(0, |park| park.shown()));
         close(&self.id, self.stores);
         self.intake.into_sources()
@@ -252,6 +286,16 @@ impl Task {
     /// Whether the group's committed offsets are what this task sent, what was before, or neither. `None`: neither.
     pub fn resolve(&self, committed: &[Committed]) -> Option<bool> {
         self.intake.resolve(committed)
+    }
+
+    /// Topic and next offset of every input.
+    pub fn positions(&self) -> Vec<(Arc<str>, i64)> {
+        self.intake.positions()
+    }
+
+    /// Reads the state as the plugin sees it now. `None` where there is none.
+    pub fn read<T>(&self, read: impl FnOnce(&mut dyn StateView) -> T) -> Option<T> {
+        self.stores().map(|mut stores| read(&mut *stores))
     }
 
     pub fn partitions(&self) -> Vec<TopicPartition> {
@@ -281,8 +325,12 @@ impl Task {
     }
 
     fn count(&mut self) {
-        let Tally { traffic, dead_letters, .. } = std::mem::take(&mut self.tally);
+        let Tally { traffic, custom, dead_letters, .. } = std::mem::take(&mut self.tally);
         self.spec.metrics.committed(traffic);
+        if self.spec.metrics.custom.committed(&custom) {
+            let processor = &self.spec.name;
+            tracing::warn!(%processor, "the plugin counts what is left out: a bad name, more than 50, or a value that is no measure");
+        }
         for (code, (count, example)) in dead_letters {
             self.spec.metrics.dead_letters(code, count);
             let Example { time_ms, message, place } = example.clone();

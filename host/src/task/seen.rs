@@ -13,6 +13,8 @@ pub struct Seen {
     pub partition: i32,
     pub processor: Arc<str>,
     pub state: State,
+    /// Of the version that it runs.
+    pub sequence: i64,
     /// Every input's topic, with the next offset of its last commit; `None` before the first.
     pub committed: Vec<(Arc<str>, Option<i64>)>,
     /// Records that wait by key.
@@ -29,6 +31,7 @@ impl Task {
             partition: self.id.partition,
             processor: self.id.processor.clone(),
             state: self.state.clone(),
+            sequence: self.version.sequence,
             committed: self.intake.committed(),
             parked: self.park.as_ref().map_or(0, |park| park.records() as u64),
             overlay_bytes: self.overlay_bytes(),

@@ -1,11 +1,11 @@
 //! What a task is told of its processor, and the proof that it still owns its partition.
 
-use super::{OutTopic, park};
+use super::{OutTopic, Versions, park};
 use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
-use crate::delivery::{Failures, LetterGate, LetterNews, Mishap, News, Plugin};
+use crate::delivery::{Failures, LetterGate, LetterNews, Mishap, News};
 use crate::metrics::ProcessorMetrics;
 use crate::model::log::Delivery;
-use crate::model::manifest::{Manifest, StoreSpec};
+use crate::model::manifest::StoreSpec;
 use crate::plugin::Component;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +39,7 @@ pub struct ProcessorSpec {
     pub failures: Mutex<Failures>,
     /// The settings table as JSON.
     pub settings: String,
-    pub component: Arc<Component>,
+    pub versions: Versions,
     pub metrics: ProcessorMetrics,
     /// Set once nothing may go on, as the plugin or policy says: every task of the processor stands still.
     pub stopped: AtomicBool,
@@ -55,6 +55,15 @@ impl ProcessorSpec {
     pub fn all_stores(&self) -> Vec<StoreSpec> {
         let own = self.has_park().then(park::store);
         self.stores.iter().cloned().chain(own).collect()
+    }
+
+    /// The same as a version of the plugin wants them, in the same order.
+    pub fn stores_of(&self, component: &Component) -> Vec<StoreSpec> {
+        let wanted = |store: StoreSpec| {
+            let own = component.manifest.stores.iter().find(|own| own.name == store.name);
+            own.cloned().unwrap_or(store)
+        };
+        self.all_stores().into_iter().map(wanted).collect()
     }
 
     /// Counts records that are done, some of them dead letters, at `now` of the monotonic clock. False where that is more letters than
@@ -90,18 +99,13 @@ impl ProcessorSpec {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).latest()
     }
 
-    /// What dead letters say of the plugin that runs.
-    pub fn plugin(&self) -> Plugin<'_> {
-        let Manifest { name, version, .. } = &self.component.manifest;
-        Plugin { name, version, digest: &self.component.digest }
-    }
-
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
 
     /// Stops every task of the processor. True for the first call.
     pub fn stop(&self) -> bool {
+        self.metrics.stopped(true);
         !self.stopped.swap(true, Ordering::SeqCst)
     }
 }

@@ -6,6 +6,7 @@ use super::marker::Admission;
 use super::work::{Turn, Work};
 use super::{Outbox, Running, State, Task};
 use crate::delivery::Cause;
+use crate::metrics::Custom;
 use crate::model::failpoint::hit;
 use crate::model::log::FetchLimit;
 use crate::model::{Clock, Ending, Failure, Fault, Progress, Verdict};
@@ -42,14 +43,28 @@ impl Step {
 impl Task {
     /// One turn. A fault means that the worker's transaction must be aborted, unless its verdict is this task's alone.
     pub fn step(&mut self, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
+        let step = self.turn(out, clock);
+        self.show(clock);
+        step
+    }
+
+    fn turn(&mut self, out: &mut Outbox, clock: &dyn Clock) -> Result<Step, Fault> {
         if self.is_stopped() {
             // what is in flight is not accepted any more
             self.give_up_call();
             return Ok(Step::Idle);
         }
-        let turn = &mut Turn { out, clock };
+        let changing = self.change_version(clock);
+        let step = self.go_on(&mut Turn { out, clock })?;
+        // another version that is on its way in wants its turns
+        Ok(if changing && !matches!(step, Step::Worked) { Step::Yielded } else { step })
+    }
+
+    fn go_on(&mut self, turn: &mut Turn<'_>) -> Result<Step, Fault> {
         match self.call.take() {
             Some(running) => self.advance(running, turn),
+            None if self.spec.versions.is_paused() => Ok(Step::Idle),
+            None if self.awaits_version() => Ok(Task::wait_for_version(turn.clock)),
             // a record that is given up because hosts die with it: committed before anything else is risked
             None if self.marker.is_waiting() => Ok(Step::Idle),
             None if self.park.is_some() => self.alternate(turn),
@@ -107,32 +122,44 @@ impl Task {
         let Work { batch, taken } = work;
         let again = self.pacing.is_hunting() || admission == Admission::Trial;
         let call = if again { self.guest.rerun(batch, now) } else { self.guest.call(batch, now) };
-        self.call = Some(Running { call, since: now, taken });
+        self.call = Some(Running { call, since: now, taken, tried: None });
         Ok(Step::Worked)
     }
 
     fn advance(&mut self, mut running: Running, turn: &mut Turn<'_>) -> Result<Step, Fault> {
-        let Some(Outcome { batch, result }) = running.call.poll(turn.monotonic()) else {
+        let Some(outcome) = running.call.poll(turn.monotonic()) else {
             self.marker.reached(turn.monotonic().saturating_sub(running.since));
             self.call = Some(running);
             return Ok(Step::Yielded);
         };
         self.marker.survived();
+        if running.tried.is_some() {
+            return match self.judge(outcome, running) {
+                Some((work, fault)) => self.guilty(work, fault, turn),
+                None => Ok(Step::Worked),
+            };
+        }
+        let Outcome { batch, result, custom } = outcome;
         let work = Work { batch, taken: running.taken };
         match result {
             Ok(progress) => {
                 let took = turn.monotonic().saturating_sub(running.since);
-                self.spec.metrics.called(took);
+                self.spec.metrics.plugin.called(work.batch.len(), took);
                 if !work.is_parked() {
                     self.pacing.clean(progress.done as usize, took);
                 }
-                self.came_back(work, progress, turn)
+                self.came_back(work, (progress, custom), turn)
             }
             Err(fault) => self.broke(work, fault, turn),
         }
     }
 
-    fn came_back(&mut self, work: Work, mut progress: Progress, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+    fn came_back(
+        &mut self,
+        work: Work,
+        (mut progress, custom): (Progress, Custom),
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, Fault> {
         let now = turn.now();
         if let Some((entry, failure)) = self.breach(&work.batch, &progress, turn.out, now.wall_ms) {
             // the effects of later entries may build on the guilty one's: all are dropped, and the call is made again without it
@@ -151,6 +178,7 @@ impl Task {
         }
         let ending = std::mem::take(&mut progress.ending);
         self.accept(&work, &progress, turn.out)?;
+        self.tally.custom.merge(custom);
         self.send_letters(letters, turn.out, now.wall_ms)?;
         let done = progress.done as usize;
         match ending {
@@ -162,7 +190,7 @@ impl Task {
 
     /// A call that did not come back whole.
     fn broke(&mut self, work: Work, fault: CallFault, turn: &mut Turn<'_>) -> Result<Step, Fault> {
-        self.spec.metrics.guest_fault(fault.code());
+        self.spec.metrics.plugin.fault(fault.code());
         self.guest.reset();
         let records = work.batch.len();
         match fault {
@@ -170,10 +198,7 @@ impl Task {
                 self.put_back(work);
                 self.host_fault(fault)
             }
-            CallFault::Init(message) => {
-                let message = format!("task {}: the plugin does not start: {message}", self.id);
-                Ok(self.stand_still(work, Fault::fatal("plugin-init-failed", message)))
-            }
+            CallFault::Init(message) => Ok(self.init_failed(work, &message, turn)),
             fault if records > 1 => {
                 tracing::debug!(task = %self.id, code = fault.code(), records, "a call broke; looking for the record that did it");
                 if fault.is_size() {
@@ -184,13 +209,17 @@ impl Task {
                 self.put_back(work);
                 Ok(Step::Worked)
             }
-            fault => {
-                if !work.is_parked() {
-                    self.pacing.culprit();
-                }
-                self.fail(work, Cause::Broke(fault.failure()), turn)
-            }
+            fault if self.has_former(turn.wall_ms()) => Ok(self.try_former(work, fault, turn.monotonic())),
+            fault => self.guilty(work, fault, turn),
         }
+    }
+
+    /// The only record of `work` breaks the plugin.
+    fn guilty(&mut self, work: Work, fault: CallFault, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        if !work.is_parked() {
+            self.pacing.culprit();
+        }
+        self.fail(work, Cause::Broke(fault.failure()), turn)
     }
 
     pub(super) fn host_fault(&mut self, fault: Fault) -> Result<Step, Fault> {

@@ -3,12 +3,16 @@
 use std::cell::RefCell;
 use std::hint::black_box;
 
+use pelton_sdk::Context;
+
 use crate::lie;
 use crate::verb::Verb;
 
 /// Rounds of the busy loop that take about a millisecond: there is no clock in here to ask.
 const ROUNDS_PER_MS: u64 = 4_500_000;
 const BLOCK: usize = 1 << 20;
+/// The first is one.
+pub(crate) const MEASURES: &[f64] = &[1.5, f64::NAN, f64::INFINITY, -1.0, 1e300];
 
 thread_local! {
     /// Blocks of the call that runs now.
@@ -30,6 +34,15 @@ pub(crate) fn perform(verb: Verb) {
         Verb::Busy(milliseconds) => spin(ROUNDS_PER_MS.saturating_mul(milliseconds)),
         Verb::Lie(lie) => lie::intend(lie),
         _ => {}
+    }
+}
+
+/// Counts once under each of so many names, of which every second is none.
+pub(crate) fn count_names(count: u64, ctx: &mut Context) {
+    for number in 0..count {
+        let name = if number % 2 == 0 { format!("name_{number}") } else { format!("No Name \"{number}\"\n") };
+        // names are constants, as in every plugin that means well
+        ctx.count(name.leak(), 1);
     }
 }
 

@@ -29,6 +29,9 @@ impl Transform for Bad {
             Verb::Flaky(wanted) => flaky(wanted, u64::from(ctx.attempt()) + 1)?,
             Verb::Records(count) => return self.many(count, record, ctx),
             Verb::Bytes(count) => return self.large(count, record, ctx),
+            Verb::Say => pelton_sdk::info!("{}", record.text()?),
+            Verb::Names(count) => deeds::count_names(count, ctx),
+            Verb::Measure => deeds::MEASURES.iter().for_each(|value| ctx.observe("measure", *value)),
             other => deeds::perform(other),
         }
         ctx.emit(self.out).headers(record.headers()).value(record.value());

@@ -24,6 +24,12 @@ pub(crate) enum Verb {
     Lie(Lie),
     /// So many log lines.
     Log(u64),
+    /// Log the whole value, as it is.
+    Say,
+    /// Count under so many names.
+    Names(u64),
+    /// Measure what is no measure, and one thing that is.
+    Measure,
     /// About so many milliseconds of work.
     Busy(u64),
     /// Ask for a retry before this attempt.
@@ -48,6 +54,9 @@ impl Verb {
             b"bytes" => Verb::Bytes(number(then)),
             b"lie" => Lie::parse(then).map_or(Verb::Ok, Verb::Lie),
             b"log" => Verb::Log(number(then)),
+            b"say" => Verb::Say,
+            b"names" => Verb::Names(number(then)),
+            b"measure" => Verb::Measure,
             b"busy" => Verb::Busy(number(then)),
             b"flaky" => Verb::Flaky(number(then)),
             _ => Verb::Ok,
@@ -82,6 +91,9 @@ mod tests {
             ("lie counts", Verb::Lie(Lie::Counts)),
             ("lie indices", Verb::Lie(Lie::Indices)),
             ("log 6", Verb::Log(6)),
+            ("say", Verb::Say),
+            ("names 9", Verb::Names(9)),
+            ("measure", Verb::Measure),
             ("busy 7", Verb::Busy(7)),
             ("flaky 8", Verb::Flaky(8)),
         ];

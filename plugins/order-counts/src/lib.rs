@@ -31,6 +31,7 @@ impl Aggregate for OrderCounts {
         totals.orders += 1;
         totals.cds += order.number_of_cds;
         self.totals.put(ctx, &totals)?;
+        ctx.observe("cds_per_order", order.number_of_cds as f64);
         ctx.emit(self.counts).json(&totals)
     }
 }

@@ -1,6 +1,7 @@
 //! The tests that run the built binary, on both logs. One program, so that they share one broker.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod admin;
 mod cases;
 mod crash;
 mod dead_letters;
@@ -13,6 +14,7 @@ mod harness;
 mod isolation;
 mod kills;
 mod lineage;
+mod metrics;
 mod ordering;
 mod output;
 mod parked;
@@ -24,6 +26,7 @@ mod shutdown;
 mod slow;
 mod startup;
 mod status;
+mod swaps;
 
 use pelton_tests::{Account, App, Log, Rec, kafka, wait};
 use std::time::Duration;

@@ -1,21 +1,21 @@
 //! What a host says of itself over its admin surface while something is wrong: health, readiness, status and lag tell the truth.
 
 use super::BOTH;
+use pelton_tests::admin::Admin;
 use pelton_tests::app::Draft;
 use pelton_tests::host::{Exit, Host};
 use pelton_tests::load::{one_each, records};
 use pelton_tests::proxy::Proxy;
 use pelton_tests::wait::{self, secs};
-use pelton_tests::window::Window;
 use pelton_tests::{App, Log, Processor, Rec, Rng, broker, kafka};
 use serde_json::Value;
 
 const KEYS: u64 = 30;
 
 /// Host `n`, started, and where it can be asked.
-fn start(app: &App, n: u32) -> (Host, Window) {
+fn start(app: &App, n: u32) -> (Host, Admin) {
     let host = app.host(n).start();
-    let admin = Window::of(app, n, host.pid());
+    let admin = Admin::of(app, n, host.pid());
     (host, admin)
 }
 
@@ -99,19 +99,19 @@ fn the_broker_is_away_at_the_start_and_later() {
     app.produce("in", &one_each(KEYS));
     proxy.cut();
     let (mut host, admin) = start(&app, 1);
-    let reasons = admin.ready(false, secs(30));
+    let reasons = admin.becomes_ready(false, secs(30));
     let (live, ready, _) = admin.health();
     assert!(live && !ready, "{reasons:?}");
     let starting = wait::until("it says that it starts", secs(30), || {
         admin.health().2.into_iter().find(|reason| reason.starts_with("start: "))
     });
     assert!(starting.contains("kafka"), "{starting}");
-    assert_eq!(admin.get("/v1/status").0, 503);
+    assert_eq!(admin.look("/v1/status").0, 503);
     proxy.heal();
-    admin.ready(true, secs(60));
+    admin.becomes_ready(true, secs(60));
     admin.until("everything is worked off", secs(60), |status| processor(status, "count")["lag"] == 0);
     proxy.cut();
-    admin.ready(false, secs(60));
+    admin.becomes_ready(false, secs(60));
     assert!(admin.health().0, "a host without a broker is no stuck one");
     let began = wait::wall_ms();
     let status = admin.status();
@@ -119,7 +119,7 @@ fn the_broker_is_away_at_the_start_and_later() {
     assert!(took < 10_000, "{took} ms");
     assert_eq!((&processor(&status, "count")["lag"], states(&status, "count").len()), (&Value::Null, 2), "{status}");
     proxy.heal();
-    admin.ready(true, secs(60));
+    admin.becomes_ready(true, secs(60));
     admin.until("lag is known again", secs(60), |status| processor(status, "count")["lag"] == 0);
     host.stop(secs(30));
 }
@@ -133,16 +133,16 @@ fn a_task_that_is_restoring() {
         app.finish(1);
         app.wipe(1);
         let mut host = app.host(1).failpoints("restore-batch=3*sleep(3000)").start();
-        let admin = Window::of(&app, 1, host.pid());
+        let admin = Admin::of(&app, 1, host.pid());
         let status = admin.until("it restores", secs(60), |status| states(status, "count") == ["restoring"]);
         let task = &processor(&status, "count")["tasks"][0];
         assert!(task["restore"]["target"].as_u64() > Some(0), "{task}");
         assert!(task["reason"].as_str().is_some_and(|reason| reason.starts_with("restoring: ")), "{task}");
         assert_eq!(status["ready"], false);
         assert!(admin.health().0);
-        let (code, body) = admin.get("/v1/state/count/counts?key=k1");
+        let (code, body) = admin.look("/v1/state/count/counts?key=k1");
         assert_eq!((code, body["code"].as_str()), (503, Some("state-not-here-yet")), "{body}");
-        admin.ready(true, secs(60));
+        admin.becomes_ready(true, secs(60));
         assert_eq!(states(&admin.status(), "count"), ["running"]);
         host.stop(secs(30));
     }
@@ -153,14 +153,14 @@ fn a_task_that_is_restoring() {
 fn one_partition_is_backing_off_for_good() {
     let app = careless(Log::Kafka, "for-good").ready();
     let (mut host, admin) = start(&app, 1);
-    admin.ready(true, secs(60));
+    admin.becomes_ready(true, secs(60));
     app.produce("in", &[Rec::new("a", "retry 100 x").at(0), Rec::new("b", "ok").at(1)]);
     let status = admin.until("it is told", secs(20), |status| states(status, "careless") == ["backing-off", "running"]);
     assert_eq!(status["ready"], true, "{status}");
     let failure = &processor(&status, "careless")["failures"][0];
     assert_eq!(failure["place"], format!("{}/0@0", app.topic("in")));
     let began = wait::wall_ms();
-    let reasons = admin.ready(false, secs(60));
+    let reasons = admin.becomes_ready(false, secs(60));
     let took = wait::wall_ms() - began;
     assert!(took > 20_000, "not before it has lasted: {took} ms");
     assert_eq!(reasons.len(), 1, "{reasons:?}");
@@ -222,9 +222,9 @@ fn a_worker_is_stuck() {
         app.set_processor(&["limits", "record_deadline"], "1s");
         app.produce("in", &one_each(KEYS));
         let mut host = app.host(1).failpoints(&format!("commit-before-produce=1*sleep({sleep})")).start();
-        let admin = Window::of(&app, 1, host.pid());
+        let admin = Admin::of(&app, 1, host.pid());
         let reasons = wait::until("it is not live", secs(30), || {
-            let (code, body) = admin.try_get("/healthz")?;
+            let (code, body) = admin.try_look("/healthz")?;
             (code == 503).then(|| body["reasons"].to_string())
         });
         assert!(reasons.contains("has been silent for"), "{reasons}");
@@ -233,7 +233,7 @@ fn a_worker_is_stuck() {
             assert!(host.log().contains("worker-stuck"));
         } else {
             wait::until("it is live again", secs(30), || admin.health().0.then_some(()));
-            admin.ready(true, secs(30));
+            admin.becomes_ready(true, secs(30));
             host.stop(secs(30));
         }
     }
@@ -248,19 +248,19 @@ fn keys_of_two_hosts() {
     let (mut other, second) = start(&app, 2);
     let (group, topic) = (app.group("count"), app.topic("in"));
     wait::until("both hosts have partitions", secs(60), || (kafka::holders(&group, &topic) == 2).then_some(()));
-    [&first, &second].into_iter().for_each(|admin| drop(admin.ready(true, secs(60))));
-    let whole = |admin: &Window| admin.until("all is done", secs(60), |status| processor(status, "count")["lag"] == 0);
+    [&first, &second].into_iter().for_each(|admin| drop(admin.becomes_ready(true, secs(60))));
+    let whole = |admin: &Admin| admin.until("all is done", secs(60), |status| processor(status, "count")["lag"] == 0);
     [&first, &second].into_iter().for_each(|admin| drop(whole(admin)));
     let mut sent_on = 0;
     for rec in one_each(KEYS) {
         let path = format!("/v1/state/count/counts?key={}", String::from_utf8(rec.key.unwrap()).unwrap());
         let (code, body) = wait::until("the key is known", secs(30), || {
-            let (code, body) = first.get(&path);
+            let (code, body) = first.look(&path);
             (code == 200 || code == 421 && !body["address"].is_null()).then_some((code, body))
         });
         if code == 421 {
-            assert_eq!(body["address"], format!("http://{}", second.address()), "{body}");
-            assert_eq!(second.get(&path).0, 200);
+            assert_eq!(body["address"], format!("http://{}", second.address), "{body}");
+            assert_eq!(second.look(&path).0, 200);
             sent_on += 1;
         }
     }

@@ -30,7 +30,7 @@ fn unknown_keys_are_refused_with_the_nearest() {
     check(
         "[log]",
         "[zebra]\n[log]",
-        "4:2: zebra: is not a known setting; known here: application, log, kafka, topics, processor",
+        "4:2: zebra: is not a known setting; known here: application, admin, components, log, kafka, topics, processor",
     );
 }
 

@@ -119,7 +119,7 @@ fn without_the_token_every_path_looks_the_same() {
         assert_eq!(plain(method, path), there, "{method} {path}");
     }
     assert_eq!(plain("GET", "/healthz").0, 200);
-    let with = format!("GET /v1/status HTTP/1.0\r\nHost: other.example\r\nAuthorization: Bearer secret\r\n\r\n");
+    let with = "GET /v1/status HTTP/1.0\r\nHost: other.example\r\nAuthorization: Bearer secret\r\n\r\n";
     assert_eq!(send(&rig.address, with.as_bytes()).unwrap().status, 200);
 }
 

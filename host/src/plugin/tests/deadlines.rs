@@ -100,7 +100,7 @@ fn a_look_up_of_a_million_keys_misses_its_deadline_on_the_way() {
 #[test]
 fn host_calls_laid_end_to_end_miss_their_deadline() {
     // No loop and no call of its own between them: the engine's interruption never gets to look.
-    let body = "(call $log (i32.const 3) (i32.const 163) (i32.const 4) (i32.const 0) (i32.const 0))".repeat(1000);
+    let body = "(call $log (i32.const 3) (i32.const 163) (i32.const 4) (i32.const 0) (i32.const 0) (i32.const 0) (i64.const 0))".repeat(1000);
     let verb = format!("(if (i32.eq (local.get $verb) (i32.const 0x45)) (then {body}))");
     let (_dir, path) = file(&component(&PUPPET.replace(";; VERBS", &verb), WIT, "aggregate-plugin"));
     let engine = Engine::new(None).unwrap();

@@ -25,7 +25,7 @@ fn the_puppet_loads_with_its_manifest() {
     assert_eq!(loaded.manifest.outputs, ["output"]);
     assert_eq!((loaded.manifest.stores[0].name.as_str(), loaded.manifest.stores[0].scope), ("store", Scope::Key));
     assert!(loaded.imports.contains(&"pelton:plugin/state@0.1.0".to_owned()), "{:?}", loaded.imports);
-    assert_eq!(loaded.size, std::fs::metadata(&path).unwrap().len());
+    assert_eq!(loaded.bytes.len() as u64, std::fs::metadata(&path).unwrap().len());
     assert_eq!(loaded.digest.len(), 64);
 }
 

@@ -1,6 +1,6 @@
 ;; An aggregate that does what the first byte of the batch's first value says. By hand, so that it can break every rule.
 (module
-  (import "pelton:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32 i32 i32)))
+  (import "pelton:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32 i32 i32 i32 i64)))
   (import "pelton:plugin/diagnostics@0.1.0" "panicked" (func $panicked (param i32 i32 i32 i32)))
   (import "pelton:plugin/state@0.1.0" "get-many" (func $get (param i32 i32 i32 i32 i32 i32)))
   (import "pelton:plugin/state@0.1.0" "scan" (func $scan (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
@@ -26,7 +26,8 @@
   (func $boom (unreachable))
   (func $hog (loop $again (drop (memory.grow (i32.const 16))) (br $again)))
   (func $tables (loop $again (drop (table.grow $table (ref.null func) (i32.const 65536))) (br $again)))
-  (func $say (call $log (i32.const 3) (i32.const 163) (i32.const 4) (i32.const 0) (i32.const 0)))
+  (func $say
+    (call $log (i32.const 3) (i32.const 163) (i32.const 4) (i32.const 0) (i32.const 0) (i32.const 0) (i64.const 0)))
   (func $chatter (loop $again (call $say) (br $again)))
   (func $look (call $get (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 3072)))
   (func $stare (loop $again (call $look) (br $again)))

@@ -2,6 +2,7 @@
 
 use super::Control;
 use crate::model::Fault;
+use crate::versions::How;
 use serde::{Deserialize, Serialize};
 
 /// A version to deploy.
@@ -65,22 +66,22 @@ pub struct HistoryEntry {
 
 impl Control {
     /// The last versions of a processor, at most 20.
-    pub fn history(&self, _processor: &str) -> Result<History, Fault> {
-        self.running().map(|_| History::default())
+    pub fn history(&self, processor: &str) -> Result<History, Fault> {
+        self.running()?.rollout.history(processor)
     }
 
     /// Makes another version of a processor's plugin the active one, on all hosts. Waits until this host's tasks run it.
-    pub fn deploy(&self, _ask: Deploy) -> Result<Deployed, Fault> {
-        self.running().and_then(|_| Err(Fault::fatal("not-built-yet", "deploys are not built yet")))
+    pub fn deploy(&self, ask: Deploy) -> Result<Deployed, Fault> {
+        self.running()?.rollout.deploy(ask, How::Deploy)
     }
 
     /// Makes an earlier version the active one.
-    pub fn rollback(&self, _ask: &Rollback) -> Result<Deployed, Fault> {
-        self.running().and_then(|_| Err(Fault::fatal("not-built-yet", "deploys are not built yet")))
+    pub fn rollback(&self, ask: &Rollback) -> Result<Deployed, Fault> {
+        self.running()?.rollout.go_back(ask)
     }
 
     /// Pauses a processor on all hosts, or lets it go on. False where it was so already.
-    pub fn pause(&self, _processor: &str, _paused: bool, _by: &str) -> Result<bool, Fault> {
-        self.running().and_then(|_| Err(Fault::fatal("not-built-yet", "pauses are not built yet")))
+    pub fn pause(&self, processor: &str, paused: bool, by: &str) -> Result<bool, Fault> {
+        self.running()?.rollout.pause(processor, paused, by)
     }
 }

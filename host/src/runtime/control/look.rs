@@ -111,7 +111,7 @@ impl Looking<'_> {
         let failures = spec.last_failures().into_iter();
         ProcessorStatus {
             name: spec.name.to_string(),
-            state: if spec.is_stopped() { ProcessorState::Stopped } else { ProcessorState::Running },
+            state: state(spec),
             reason: self.stopped(),
             version: version(spec),
             group: ids::group(&spec.application, &spec.name),
@@ -159,7 +159,7 @@ impl Looking<'_> {
             partition: seen.partition,
             state,
             reason: reason.or(silent),
-            sequence: 0,
+            sequence: seen.sequence,
             inputs: seen.committed.iter().map(|at| self.position(seen.partition, at)).collect(),
             parked: seen.parked,
             overlay_bytes: seen.overlay_bytes,
@@ -207,11 +207,20 @@ impl Looking<'_> {
     }
 }
 
+fn state(spec: &ProcessorSpec) -> ProcessorState {
+    match (spec.is_stopped(), spec.versions.is_paused()) {
+        (true, _) => ProcessorState::Stopped,
+        (false, true) => ProcessorState::Paused,
+        (false, false) => ProcessorState::Running,
+    }
+}
+
 fn version(spec: &ProcessorSpec) -> VersionStatus {
-    let manifest = &spec.component.manifest;
+    let version = spec.versions.current();
+    let manifest = &version.component.manifest;
     VersionStatus {
-        sequence: 0,
-        digest: spec.component.digest.clone(),
+        sequence: version.sequence,
+        digest: version.component.digest.clone(),
         plugin: manifest.name.clone(),
         version: manifest.version.clone(),
     }

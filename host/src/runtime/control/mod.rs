@@ -16,6 +16,7 @@ pub use status::{
 
 use super::assignment::Assignment;
 use super::hosts::Directory;
+use super::rollout::Rollout;
 use super::worker::Handle;
 use super::{Health, Hosts, Shared, Snapshot};
 use crate::model::Fault;
@@ -49,6 +50,7 @@ pub struct Identity {
 /// What there is once the host has reached its log and knows its topics.
 pub(super) struct Running {
     shared: Arc<Shared>,
+    rollout: Arc<Rollout>,
     workers: Vec<Handle>,
     /// One per processor, in the file's order.
     assignments: Vec<Arc<Assignment>>,
@@ -57,8 +59,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(shared: Arc<Shared>, workers: Vec<Handle>, assignments: Vec<Arc<Assignment>>) -> Running {
-        Running { shared, workers, assignments, directory: Mutex::default() }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        rollout: Arc<Rollout>,
+        workers: Vec<Handle>,
+        assignments: Vec<Arc<Assignment>>,
+    ) -> Running {
+        Running { shared, rollout, workers, assignments, directory: Mutex::default() }
     }
 }
 

@@ -31,7 +31,7 @@ impl ThroughPlugin {
         let single = Application { processors, ..letters.application.clone() };
         let plugins = Plugins::load(&single, None)?;
         let mut plan = Plan::look(&single, &plugins, letters.log)?;
-        if plan.processors.iter().any(|spec| spec.component.world == World::Aggregate) {
+        if plan.processors.iter().any(|spec| spec.versions.current().component.world == World::Aggregate) {
             return Err(stateful(&letters.processor.name));
         }
         if !dry {
@@ -101,8 +101,11 @@ impl ThroughPlugin {
     fn instance(&self, partition: i32) -> Guest {
         let spec = &self.spec;
         let context = plan::context(spec, partition, &self.plan.topics);
-        let log = Arc::new(Traced { task: TaskId { processor: spec.name.clone(), partition } });
-        Guest::new(spec.component.clone(), context, spec.limits.clone(), None, log)
+        let log = Arc::new(Traced {
+            task: TaskId { processor: spec.name.clone(), partition },
+            metrics: spec.metrics.plugin.clone(),
+        });
+        Guest::new(spec.versions.current().component.clone(), context, spec.limits.clone(), None, log)
     }
 
     fn send(&self, letter: &Letter<'_>, progress: &Progress, timestamp: i64, chunk: &mut Chunk) {

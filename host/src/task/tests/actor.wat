@@ -3,9 +3,10 @@
 ;; Regions: 128 texts, 1024 manifest, 2048 progress, 4096 emits (entries, times, keys, lengths), 18432 writes, 42000 tables by key,
 ;; 45056 rejections, 49152 a look-up, 51200 zeros, 65536 values of emits, 131072 heap.
 (module
-  (import "pelton:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32 i32 i32)))
+  (import "pelton:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32 i32 i32 i32 i64)))
   (import "pelton:plugin/diagnostics@0.1.0" "panicked" (func $panicked (param i32 i32 i32 i32)))
   (import "pelton:plugin/state@0.1.0" "get-many" (func $get (param i32 i32 i32 i32 i32 i32)))
+  (import "pelton:plugin/metrics@0.1.0" "report" (func $report (param i32 i32 i32 i32)))
   (memory (export "memory") 4)
   (global $calls (mut i32) (i32.const 0))
   (global $heap (mut i32) (i32.const 131072))
@@ -15,6 +16,9 @@
 
   (data (i32.const 128) "actor-" "0" "input" "output" "store" "raw")
   (data (i32.const 160) "null-key" "bad" "later" "halt" "why")
+  ;; A count by the name of "done"; its number is written before it is told.
+  (data (i32.const 200) "done")
+  (data (i32.const 208) "\c8\00\00\00\04\00\00\00")
   (data (i32.const 1024)
     "\80\00\00\00\06\00\00\00" "\86\00\00\00\01\00\00\00" "\86\00\00\00\01\00\00\00"
     "\50\04\00\00\01\00\00\00" "\58\04\00\00\01\00\00\00" "\00\00\00\00" "\60\04\00\00\01\00\00\00")
@@ -176,6 +180,8 @@
         (local.set $value (i32.add (local.get $value) (local.get $length)))
         (local.set $entry (i32.add (local.get $entry) (i32.const 1)))
         (br $next)))
+    (i64.store (i32.const 216) (i64.extend_i32_u (local.get $entry)))
+    (call $report (i32.const 208) (i32.const 1) (i32.const 0) (i32.const 0))
     (call $finish (local.get $entry))
     (i32.store8 (i32.const 2208) (local.get $ending))
     (if (local.get $ending) (then

@@ -29,7 +29,7 @@ fn a_reject_becomes_a_dead_letter_that_says_where_from_and_why() {
     rig.settle(0);
     assert_eq!(rig.read("out"), [("k".into(), "a1".into()), ("k".into(), "b2".to_owned())]);
     assert_eq!(rig.read("dead"), [("k".into(), "No".to_owned())], "byte for byte");
-    let digest = rig.task().spec.component.digest.clone();
+    let digest = rig.task().version().component.digest.clone();
     let expected = [
         ("pelton-source-topic", "in"),
         ("pelton-source-partition", "0"),

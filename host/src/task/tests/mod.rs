@@ -12,6 +12,8 @@ mod policy;
 mod recorder;
 pub(crate) mod rig;
 mod script;
+mod shown;
 mod story;
+mod swaps;
 mod ticks;
 mod world;

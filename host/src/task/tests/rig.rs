@@ -7,7 +7,7 @@ use super::world::{create, feed, join};
 use crate::changelog::Restore;
 use crate::config::{self, DeadLetters, Limits, Parking, Retry, Start};
 use crate::local::LocalLog;
-use crate::metrics::{CommitMetrics, ProcessorMetrics};
+use crate::metrics::{CommitMetrics, PluginMetrics, ProcessorMetrics};
 use crate::model::log::*;
 use crate::model::manifest::Context;
 use crate::model::state::StateView;
@@ -92,7 +92,7 @@ pub(crate) fn processor(component: Arc<Component>) -> ProcessorSpec {
         news: Mutex::default(),
         failures: Mutex::default(),
         settings: "{}".into(),
-        component,
+        versions: crate::task::Versions::new(component),
         metrics: ProcessorMetrics::new("proc"),
         stopped: AtomicBool::new(false),
     }
@@ -169,9 +169,10 @@ impl Rig {
     /// What another task of the same partition is made of, which takes the lease.
     pub(crate) fn parts(&self, spec: Arc<ProcessorSpec>, sources: Vec<Box<dyn Source>>) -> Parts {
         let stores = Arc::new(Mutex::new(self.stores(&spec)));
-        let log = Arc::new(Traced { task: id() });
+        let log = Arc::new(Traced { task: id(), metrics: PluginMetrics::new("proc") });
         let view: Arc<Mutex<dyn StateView>> = stores.clone();
-        let guest = Guest::new(spec.component.clone(), context(), spec.limits.clone(), Some(view), log);
+        let version = spec.versions.current();
+        let guest = Guest::new(version.component.clone(), context(), spec.limits.clone(), Some(view), log);
         let topics = spec.inputs.iter().map(|input| &*input.topic);
         let marker = Marker::open(&self.folder.path().join("marker"), topics, &Arc::<Trials>::default()).unwrap();
         let inputs = sources.into_iter().map(|source| self.input(source)).collect();
@@ -183,6 +184,7 @@ impl Rig {
             inputs,
             stores: Some(stores),
             guest,
+            version,
             marker,
         }
     }
@@ -221,7 +223,7 @@ impl Rig {
     pub(crate) fn restart_with(&mut self, how: Restart, settings: impl FnOnce(&mut ProcessorSpec)) {
         let task = self.tasks.remove(0);
         self.out.abort().unwrap();
-        let mut spec = processor(task.spec.component.clone());
+        let mut spec = processor(task.version().component.clone());
         let old = &task.spec;
         (spec.inputs, spec.changelogs, spec.delivery) = (old.inputs.clone(), old.changelogs.clone(), old.delivery);
         (spec.retry, spec.ordering, spec.parking) = (old.retry.clone(), old.ordering, old.parking.clone());
@@ -325,7 +327,7 @@ impl Rig {
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), CommitError> {
-        commit(&mut self.out, &mut self.tasks, (&CommitMetrics::default(), &*self.clock))
+        commit(&mut self.out, &mut self.tasks, (&CommitMetrics::new(0), &*self.clock))
     }
 
     /// Works and commits as a worker does: refusals are told to the task, which goes back and tries again, so often at most.

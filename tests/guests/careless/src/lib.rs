@@ -3,7 +3,7 @@
 //!
 //! `ok` · `reject` · `retry [MS]` (always, after so long) · `flaky N [MS]` (a retry until attempt N, counted from 1) · `slow BUSY MS` (busy for
 //! about so long, then as `retry MS`) · `busy MS` · `stop` · `panic` · `divide` (by zero) · `trap` · `loop`. What is behind is free text. Whoever asks
-//! for a retry logs `attempt N of VALUE`. The setting `init` makes it fail before its first record: `loop`, `panic` or `refuse`.
+//! for a retry logs `attempt N of VALUE`. Each record is counted (`handled`) and its value measured (`value_bytes`). The setting `init` makes it fail before its first record: `loop`, `panic` or `refuse`.
 
 use pelton_sdk::prelude::*;
 use serde::Deserialize;
@@ -46,6 +46,8 @@ impl Aggregate<Settings> for Careless {
         let count = self.counts.get(ctx)?.unwrap_or(0) + 1;
         self.counts.put(ctx, &count)?;
         ctx.emit(self.out).headers(record.headers()).text(format_args!("{count} {value}"))?;
+        ctx.count("handled", 1);
+        ctx.observe("value_bytes", value.len() as f64);
         misbehave(value, ctx)
     }
 }
