@@ -29,7 +29,8 @@ impl Store {
     /// `Fatal` `components-unusable`: the setting cannot be meant.
     pub fn open(settings: &Components) -> Result<Store, Fault> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Fault::fatal("no-thread", format!("starting the object store: {error}")))?;
+        let runtime =
+            runtime.map_err(|error| Fault::fatal("no-thread", format!("starting the object store: {error}")))?;
         let (inner, prefix) = open::open(settings)?;
         Ok(Store { inner, prefix, place: settings.store.clone(), runtime })
     }

@@ -210,7 +210,7 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Duration { min: "1s", max: "1h" },
         fallback: Fallback::Value("60s"),
         example: "\"60s\"",
-        meaning: "A worker silent for longer makes the host unhealthy, leave its groups and exit non-zero.",
+        meaning: "A worker silent for half of this makes the host not live; silent for longer, it makes the host leave its groups and exit non-zero.",
         trade_off: "A short one finds a dead thread sooner, and takes a slow disk for one.",
     },
     Setting {

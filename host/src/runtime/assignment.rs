@@ -103,6 +103,11 @@ impl Assignment {
         owned.iter().filter_map(|(&partition, slot)| Some((partition, self.held_as(partition, slot)?))).collect()
     }
 
+    /// The same of one.
+    pub(super) fn held_at(&self, partition: i32) -> Option<Held> {
+        self.lock().get(&partition).and_then(|slot| self.held_as(partition, slot))
+    }
+
     fn held_as(&self, partition: i32, slot: &Slot) -> Option<Held> {
         match &slot.work {
             Some(job) if job.is_finished() => Some(Held::Working(self.worker(partition).clone())),

@@ -238,7 +238,13 @@ impl Host {
         self.helpers.push(ticker(shared.clone(), engine)?);
         self.helpers.push(limits::start(shared.clone(), topics.clone())?);
         let stores = state::Shared::new(shared.application.cache_bytes, shared.application.write_buffer_bytes);
-        let tools = Arc::new(Tools { shared: shared.clone(), topics, stores, trials: Arc::default(), rollout: rollout.clone() });
+        let tools = Arc::new(Tools {
+            shared: shared.clone(),
+            topics,
+            stores,
+            trials: Arc::default(),
+            rollout: rollout.clone(),
+        });
         let (openers, threads) = Openers::start(&tools, shared.application.workers.max(2))?;
         self.openers = Some((openers.clone(), threads));
         self.levels.of_stores(tools);

@@ -135,8 +135,7 @@ impl Record {
     fn of(processor: &str, sequence: i64, candidate: Candidate, previous: Option<String>) -> Record {
         let Candidate { digest, plugin, version, stores, by, time_ms, how, .. } = candidate;
         let (processor, outcome) = (processor.to_owned(), Outcome::Active);
-        let entry =
-            Entry { sequence, digest: digest.clone(), plugin, version, by: by.clone(), time_ms, how, outcome };
+        let entry = Entry { sequence, digest: digest.clone(), plugin, version, by: by.clone(), time_ms, how, outcome };
         let (paused, history) = (false, vec![entry]);
         Record { processor, sequence, digest, stores, previous, by, time_ms, paused, history }
     }

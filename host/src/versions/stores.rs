@@ -77,10 +77,16 @@ pub(super) mod tests {
             assert_eq!(fits(&running, &[store("a", from, to)]).is_ok(), fit, "{from} to {to}");
         }
         let other = Schema { codec: "json".into(), ..store("a", 1, 2) };
-        assert!(fits(&running, &[other]).unwrap_err().contains("store a: it is kept as u64, the new version wants json"));
+        assert!(
+            fits(&running, &[other]).unwrap_err().contains("store a: it is kept as u64, the new version wants json")
+        );
         let other = Schema { partition_scope: true, ..store("a", 1, 2) };
         assert!(fits(&running, &[other]).unwrap_err().contains("scope"));
-        assert_eq!(fits(&running, &[store("b", 9, 9)]), Ok(()), "a store that is not shared is somebody else's business");
+        assert_eq!(
+            fits(&running, &[store("b", 9, 9)]),
+            Ok(()),
+            "a store that is not shared is somebody else's business"
+        );
     }
 
     #[test]

@@ -25,8 +25,8 @@ mod retries;
 mod shutdown;
 mod slow;
 mod startup;
-mod swaps;
 mod status;
+mod swaps;
 
 use pelton_tests::{Account, App, Log, Rec, kafka, wait};
 use std::time::Duration;

@@ -9,7 +9,6 @@ use pelton_tests::proxy::Proxy;
 use pelton_tests::wait::{self, secs};
 use pelton_tests::{App, Log, Processor, Rec, Rng, broker, kafka};
 use serde_json::Value;
-use std::time::Instant;
 
 const KEYS: u64 = 30;
 
@@ -114,9 +113,10 @@ fn the_broker_is_away_at_the_start_and_later() {
     proxy.cut();
     admin.becomes_ready(false, secs(60));
     assert!(admin.health().0, "a host without a broker is no stuck one");
-    let began = Instant::now();
+    let began = wait::wall_ms();
     let status = admin.status();
-    assert!(began.elapsed() < secs(10), "{:?}", began.elapsed());
+    let took = wait::wall_ms() - began;
+    assert!(took < 10_000, "{took} ms");
     assert_eq!((&processor(&status, "count")["lag"], states(&status, "count").len()), (&Value::Null, 2), "{status}");
     proxy.heal();
     admin.becomes_ready(true, secs(60));
@@ -159,9 +159,10 @@ fn one_partition_is_backing_off_for_good() {
     assert_eq!(status["ready"], true, "{status}");
     let failure = &processor(&status, "careless")["failures"][0];
     assert_eq!(failure["place"], format!("{}/0@0", app.topic("in")));
-    let began = Instant::now();
+    let began = wait::wall_ms();
     let reasons = admin.becomes_ready(false, secs(60));
-    assert!(began.elapsed() > secs(20), "not before it has lasted: {:?}", began.elapsed());
+    let took = wait::wall_ms() - began;
+    assert!(took > 20_000, "not before it has lasted: {took} ms");
     assert_eq!(reasons.len(), 1, "{reasons:?}");
     assert!(reasons[0].starts_with("task careless/0: backing off: offset 0"), "{reasons:?}");
     assert!(admin.health().0);

@@ -5,7 +5,7 @@ use pelton_tests::app::{App, Log, Processor};
 use pelton_tests::host::Host;
 use pelton_tests::load::{Feed, one_each};
 use pelton_tests::versions::{Version, maker, stretches};
-use pelton_tests::wait::{self, secs};
+use pelton_tests::wait::secs;
 use pelton_tests::{Rec, Rng, kafka, oracle};
 use serde_json::Value;
 use std::path::Path;
@@ -219,7 +219,9 @@ fn b66_a_watched_file_is_deployed_once_it_is_whole() {
     let file = app.dir().join("v1-none.wasm");
     let (mut host, admin) = ready(&app, 1);
     let active = |number: i64| {
-        admin.until("the version is active", secs(30), |status| status["processors"][0]["version"]["sequence"] == number);
+        admin.until("the version is active", secs(30), |status| {
+            status["processors"][0]["version"]["sequence"] == number
+        });
     };
     // renamed in
     let next = app.dir().join("next");

@@ -34,8 +34,9 @@ impl Control {
     /// answer is shown as it was last, or without numbers.
     pub fn status(&self) -> Result<Status, Fault> {
         let running = self.running()?;
-        let (health, identity) = (self.health(), self.identity().clone());
-        let (sights, lags) = (running.sights(), running.shared.lags.fresh(&running.shared.clock, CLUSTER));
+        // what may take long comes first, so that no task is shown in an older state than the offsets that it has committed
+        let lags = running.shared.lags.fresh(&running.shared.clock, CLUSTER);
+        let (health, sights, identity) = (self.health(), running.sights(), self.identity().clone());
         let lag = |assignment: &Arc<Assignment>| {
             let found = lags.iter().find(|(name, _)| *name == assignment.spec().name);
             found.map_or(&[][..], |(_, lags)| lags)
@@ -178,8 +179,10 @@ impl Looking<'_> {
             Held::Opening => said(),
             Held::Working(_) => Some("its worker has not taken it yet".to_owned()),
         };
+        let ours = self.lags.iter().filter(|lag| lag.place.partition == partition);
         TaskStatus {
             partition,
+            inputs: ours.map(as_the_group_has_it).collect(),
             state: if restore.is_some() { TaskState::Restoring } else { TaskState::Opening },
             reason,
             restore: restore.map(|progress| RestoreStatus {
@@ -221,6 +224,11 @@ fn version(spec: &ProcessorSpec) -> VersionStatus {
         plugin: manifest.name.clone(),
         version: manifest.version.clone(),
     }
+}
+
+fn as_the_group_has_it(known: &PartitionLag) -> PositionStatus {
+    let PartitionLag { place, committed, end, lag, .. } = known;
+    PositionStatus { topic: place.topic.to_string(), committed: *committed, end: *end, lag: *lag }
 }
 
 fn lag_status(lag: &PartitionLag) -> LagStatus {

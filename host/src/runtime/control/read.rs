@@ -135,7 +135,7 @@ impl Reading<'_> {
         look: impl FnOnce(&Task) -> Result<Option<T>, Fault> + Send + 'static,
     ) -> Result<Option<T>, Fault> {
         let id = TaskId { processor: self.spec().name.clone(), partition };
-        let worker = match self.assignment.held().remove(&partition) {
+        let worker = match self.assignment.held_at(partition) {
             None => return Ok(None),
             Some(Held::Working(worker)) => worker,
             Some(Held::Opening | Held::InPart) => return Err(self.not_yet(&id)),

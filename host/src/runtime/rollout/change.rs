@@ -99,7 +99,8 @@ impl Rollout {
         let stores = Schema::of(&component.manifest.stores);
         let fit = same_stores(&active.stores, &stores).and_then(|()| fits(&active.stores, &stores));
         fit.map_err(|problem| {
-            let message = format!("processor {}: the version cannot take over the running stores: {problem}", processor.name);
+            let message =
+                format!("processor {}: the version cannot take over the running stores: {problem}", processor.name);
             Fault::fatal("store-incompatible", message)
                 .hint("stores come and go at a start only: stop the hosts, replace the plugin's file, and start them")
         })
@@ -107,10 +108,11 @@ impl Rollout {
 
     /// Writes the version down where the one that it was compared with is still active.
     fn write(&self, active: &Record, candidate: Candidate) -> Result<Record, Fault> {
-        let (record, ()) = self.ledger.change(self.known().clone(), |known| match known.records.get(&active.processor) {
-            Some(now) if now.sequence == active.sequence => Ok((Some(now.next(candidate, Outcome::Replaced)), ())),
-            _ => Err(overtaken(&active.processor)),
-        })?;
+        let (record, ()) =
+            self.ledger.change(self.known().clone(), |known| match known.records.get(&active.processor) {
+                Some(now) if now.sequence == active.sequence => Ok((Some(now.next(candidate, Outcome::Replaced)), ())),
+                _ => Err(overtaken(&active.processor)),
+            })?;
         record.ok_or_else(|| overtaken(&active.processor))
     }
 
@@ -153,8 +155,10 @@ fn earlier(active: &Record, to: Option<&str>) -> Result<String, Fault> {
         Some(entry) if found.iter().all(|other| other.digest == entry.digest) => Ok(entry.digest.clone()),
         Some(_) => Err(Fault::fatal("version-unknown", format!("processor {processor}: several versions begin so"))
             .hint("give more of the digest")),
-        None => Err(Fault::fatal("version-unknown", format!("processor {processor}: there is no such earlier version"))
-            .hint("`pelton history` lists those that there are")),
+        None => {
+            Err(Fault::fatal("version-unknown", format!("processor {processor}: there is no such earlier version"))
+                .hint("`pelton history` lists those that there are"))
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The thread that reads the topic of versions as it grows: a new version is fetched, compiled and handed to the tasks, a pause is
 //! passed on, and a version that fails within its probation is taken back for all hosts.
 
-use super::start::{candidate, version};
 use super::Rollout;
+use super::start::{candidate, version};
 use crate::config::Processor;
 use crate::model::log::{FetchLimit, Source};
 use crate::model::{Batch, Clock, Fault, Verdict};
@@ -107,8 +107,7 @@ impl Rollout {
         let component = self.shelf.get(&record.digest)?;
         matching::check(processor, &component.manifest)?;
         if let Err(problem) = same_stores(&Schema::of(&spec.stores), &record.stores) {
-            let message =
-                format!("processor {}: version {} has other stores: {problem}", spec.name, record.sequence);
+            let message = format!("processor {}: version {} has other stores: {problem}", spec.name, record.sequence);
             return Err(Fault::fatal("version-needs-restart", message)
                 .hint("another host was started with it; start this one again to follow"));
         }
@@ -131,7 +130,8 @@ impl Rollout {
         // all that may fail comes before the lock, which takes it from whoever else is at it
         let component = self.shelf.get(previous)?;
         let candidate = candidate(&component, self.me(), How::Probation, self.now_ms());
-        let next = record.next(Candidate { can_go_back: false, ..candidate }, Outcome::RolledBack(failed.reason.clone()));
+        let next =
+            record.next(Candidate { can_go_back: false, ..candidate }, Outcome::RolledBack(failed.reason.clone()));
         let (written, ()) = self.ledger.change(self.known().clone(), |known| {
             let still = known.records.get(&*spec.name).filter(failed_one);
             Ok((still.map(|now| Record { paused: now.paused, ..next }), ()))
@@ -139,7 +139,12 @@ impl Rollout {
         if written.is_some() {
             let (processor, sequence, why) = (&*spec.name, failed.sequence, &failed.reason);
             spec.metrics.plugin.swapped("rolled-back");
-            tracing::error!(processor, sequence, why, "the version failed within its probation; going back for all hosts");
+            tracing::error!(
+                processor,
+                sequence,
+                why,
+                "the version failed within its probation; going back for all hosts"
+            );
         }
         Ok(())
     }

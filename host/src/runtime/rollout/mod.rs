@@ -83,7 +83,8 @@ impl Rollout {
             return Err(Fault::transient("version-unknown", "the active versions are not read to their end yet"));
         }
         drop(known);
-        let running = self.specs.iter().find(|spec| &*spec.name == processor).map_or(0, |spec| spec.versions.sequence());
+        let running =
+            self.specs.iter().find(|spec| &*spec.name == processor).map_or(0, |spec| spec.versions.sequence());
         if running >= sequence {
             return Ok(());
         }

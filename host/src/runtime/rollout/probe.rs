@@ -103,7 +103,12 @@ impl Trial<'_> {
         let log = &*self.rollout.ledger.log;
         let start = log.ends(&partition)?.start.max(next - LIMIT.records as i64);
         let mut source = log.reader(&partition, start)?;
-        let mut batch = Batch { input: input as u32, partition: place.task.partition as u32, now: self.rollout.now_ms(), ..Batch::default() };
+        let mut batch = Batch {
+            input: input as u32,
+            partition: place.task.partition as u32,
+            now: self.rollout.now_ms(),
+            ..Batch::default()
+        };
         self.fetch(&mut *source, &mut batch)?;
         let before = batch.offsets.partition_point(|offset| offset < next);
         Ok(Some(batch.slice(0..before)))
@@ -143,7 +148,11 @@ impl Trial<'_> {
             let Err(fault) = self.call(guest, record.clone())? else { continue };
             if self.call(&mut active, record)?.is_ok() {
                 let offset = batch.offsets[at];
-                return Err(self.refused(&format!("offset {offset} of partition {}: {fault} ({})", batch.partition, fault.code())));
+                return Err(self.refused(&format!(
+                    "offset {offset} of partition {}: {fault} ({})",
+                    batch.partition,
+                    fault.code()
+                )));
             }
             hopeless += 1;
             if hopeless == HOPELESS {
@@ -170,7 +179,10 @@ impl Trial<'_> {
     }
 
     fn refused(&self, what: &str) -> Fault {
-        let message = format!("processor {}: the version fails on a record that the active one has worked off: {what}", self.name);
+        let message = format!(
+            "processor {}: the version fails on a record that the active one has worked off: {what}",
+            self.name
+        );
         Fault::fatal("plugin-probe-failed", message).hint("mend the plugin; the active version goes on")
     }
 }

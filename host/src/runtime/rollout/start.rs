@@ -177,7 +177,8 @@ pub(super) fn version(
 fn takes_over(processor: &Processor, active: &Record, file: &Component) -> Result<(), Fault> {
     fits(&active.stores, &Schema::of(&file.manifest.stores)).map_err(|problem| {
         let (name, path) = (&processor.name, processor.plugin.display());
-        let message = format!("processor {name}: plugin {path} cannot take over from version {}: {problem}", active.sequence);
+        let message =
+            format!("processor {name}: plugin {path} cannot take over from version {}: {problem}", active.sequence);
         Fault::fatal("store-incompatible", message)
             .hint("use a version of the plugin that reads what is there, or give the store a new name")
     })

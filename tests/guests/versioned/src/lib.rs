@@ -1,8 +1,8 @@
 //! Counts the records of each key, and says in a header which version of it did so: for tests of deploys, which make versions of one
 //! build by writing over [`MARK`] in the component.
 
-use pelton_sdk::{NoSettings, Schema};
 use pelton_sdk::prelude::*;
+use pelton_sdk::{NoSettings, Schema};
 use std::hint::black_box;
 
 /// What makes a version: its number, what it does wrong, and its store. Of one length, whatever it says.

@@ -137,7 +137,9 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         self.end();
-        self.thread.take().map(|thread| drop(thread.join()));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
     }
 }
 

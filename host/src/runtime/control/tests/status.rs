@@ -194,6 +194,7 @@ fn a_task_that_is_opened_says_how_far_its_restore_is() {
     host.drop_task(&id);
     let task = host.tasks().remove(1);
     assert_eq!((task.partition, task.state), (1, TaskState::Restoring));
+    assert_eq!((&*task.inputs[0].topic, task.inputs[0].committed), ("in", Some(0)), "as the group has it");
     let restore = task.restore.unwrap();
     assert_eq!((restore.done, restore.target, restore.records_per_second), (30, 40, 10.0));
 }
