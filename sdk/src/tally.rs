@@ -3,7 +3,7 @@
 
 /// Most values that are handed over at a time.
 const AT_A_TIME: usize = 1 << 14;
-/// Most names. The host takes fewer, and says so.
+/// Most names of a call, of counts and of values. The host takes fewer, and says so.
 const NAMES: usize = 64;
 
 /// Takes counts and values.
@@ -61,7 +61,7 @@ impl Tally {
         }
     }
 
-    /// Ends the call. Names are kept for the next one.
+    /// Ends the call. Nothing of it is kept: what the next one does not count, it does not say.
     pub(crate) fn hand_over(&mut self) {
         if !std::mem::take(&mut self.changed) {
             return;
@@ -70,8 +70,8 @@ impl Tally {
             0..=AT_A_TIME => (self.report)(&self.counts, &self.values),
             _ => self.hand_over_in_parts(),
         }
-        self.counts.iter_mut().for_each(|(_, count)| *count = 0);
-        self.values.iter_mut().for_each(|(_, values)| values.clear());
+        self.counts.clear();
+        self.values.clear();
         self.last.1.clear();
     }
 

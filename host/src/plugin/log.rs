@@ -18,6 +18,9 @@ const FIELD_BYTES: usize = 1 << 10;
 pub trait GuestLog: Send + Sync {
     fn line(&self, line: &GuestLine<'_>);
 
+    /// A line is left out: for whoever counts. It is told of with the others of its second.
+    fn dropped(&self) {}
+
     /// So many lines were left out since the last line that was not.
     fn suppressed(&self, lines: u64);
 }
@@ -87,8 +90,11 @@ impl GuestLog for Traced {
         }
     }
 
+    fn dropped(&self) {
+        self.metrics.log_lines_dropped(1);
+    }
+
     fn suppressed(&self, lines: u64) {
-        self.metrics.log_lines_dropped(lines);
         let TaskId { processor, partition } = &self.task;
         tracing::warn!(target: "plugin", %processor, partition, lines, "plugin logs too fast: lines were left out");
     }
@@ -165,6 +171,9 @@ impl Gate {
         }
         drop(window);
         self.tell(told);
+        if !open {
+            self.log.dropped();
+        }
         open
     }
 
@@ -216,6 +225,10 @@ mod tests {
             self.0.lock().unwrap().push(format!("{}{}", line.message, if line.rerun { " again" } else { "" }));
         }
 
+        fn dropped(&self) {
+            self.0.lock().unwrap().push("-".to_owned());
+        }
+
         fn suppressed(&self, lines: u64) {
             self.0.lock().unwrap().push(format!("-{lines}"));
         }
@@ -228,12 +241,12 @@ mod tests {
         gate.set_now(Duration::from_secs(5));
         (0..5).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new(), None));
         gate.settle();
-        assert_eq!(*heard.0.lock().unwrap(), ["0", "1"]);
+        assert_eq!(*heard.0.lock().unwrap(), ["0", "1", "-", "-", "-"], "counted at once");
         gate.set_now(Duration::from_secs(6));
         gate.set_rerun(true);
         gate.settle();
         gate.write(Level::Info, "5".to_owned(), Vec::new(), None);
-        assert_eq!(*heard.0.lock().unwrap(), ["0", "1", "-3", "5 again"]);
+        assert_eq!(*heard.0.lock().unwrap(), ["0", "1", "-", "-", "-", "-3", "5 again"]);
     }
 
     #[test]
@@ -248,7 +261,7 @@ mod tests {
         let gate = Gate::new(heard.clone(), 1);
         (0..3).for_each(|n| gate.write(Level::Info, n.to_string(), Vec::new(), None));
         drop(gate);
-        assert_eq!(*heard.0.lock().unwrap(), ["0", "-2"]);
+        assert_eq!(*heard.0.lock().unwrap(), ["0", "-", "-", "-2"]);
     }
 
     #[test]

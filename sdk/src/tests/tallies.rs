@@ -45,6 +45,11 @@ fn a_call_is_told_once_and_the_next_begins_at_nothing() {
     assert_eq!(said(&mut core, &["a", "bb"], twice), ["records=2 letters=3 size:[1.0, 2.0]"]);
     assert_eq!(said(&mut core, &["ccc"], twice), ["records=1 letters=3 size:[3.0]"]);
     assert_eq!(said(&mut core, &["d"], |_, _| Ok(())), [""; 0], "nothing to tell costs no call");
+    let other = |_: &Record<'_>, ctx: &mut Context<'_>| {
+        ctx.count("other", 1);
+        Ok(())
+    };
+    assert_eq!(said(&mut core, &["e"], other), ["other=1"], "what is not counted is not said");
 }
 
 #[test]

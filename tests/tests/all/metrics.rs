@@ -55,7 +55,7 @@ fn record(partition: i32, value: &str) -> Rec {
 fn a_host_shows_what_it_has_done_and_what_its_plugin_counts_once() {
     for log in BOTH {
         let app = application(log, "shown", "careless");
-        let verbs = ["ok 1", "reject", "ok 2", "trap", "flaky 3", "ok 3", "panic", "retry", "ok 4", "divide"];
+        let verbs = ["ok 1", "reject", "ok 2", "trap", "flaky 3", "ok 3", "panic", "retry", "divide", "ok 4"];
         app.produce("in", &verbs.map(|verb| record(0, verb)));
         let mut host = app.host(1).start();
         let own = |name: &str| format!("pelton_{name}{{processor=\"careless\"}}");
