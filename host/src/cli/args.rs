@@ -113,6 +113,9 @@ pub(super) struct RunArgs {
 pub(super) struct CheckArgs {
     /// The application file.
     pub file: PathBuf,
+    /// Check the start of a host that keeps its state in this folder, as `run --state-dir` does.
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
     /// Check a start that lets this store begin empty, as `run --new-store` does.
     #[arg(long, value_name = "PROCESSOR/STORE", value_delimiter = ',')]
     pub new_store: Vec<String>,

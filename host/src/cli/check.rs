@@ -22,6 +22,9 @@ pub(super) fn check(args: &CheckArgs, out: &mut Out<'_>) -> anyhow::Result<()> {
 
 fn look(args: &CheckArgs) -> anyhow::Result<(String, Report)> {
     let mut application = load(&args.file)?;
+    if let Some(folder) = &args.state_dir {
+        application.state_dir = std::path::absolute(folder)?;
+    }
     application.new_stores.clone_from(&args.new_store);
     let report = host::check(&application)?;
     Ok((application.id, report))
@@ -92,7 +95,7 @@ mod tests {
         std::fs::write(&file, format!("application.id = \"app\"\n{more}{log}{processors}")).unwrap();
         let mut printed = Vec::new();
         let result = check(
-            &CheckArgs { file, new_store: Vec::new(), json: true },
+            &CheckArgs { file, state_dir: None, new_store: Vec::new(), json: true },
             &mut Out { to: &mut printed, terminal: false },
         );
         let code = result.map_or_else(|error| exit::code(&error), |()| exit::OK);

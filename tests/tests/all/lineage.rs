@@ -140,10 +140,10 @@ fn a_new_store_is_begun_where_the_old_one_lies_too() {
 
 /// `check` and `run` refuse, twice, and make nothing.
 fn refused(app: &App, says: &str, names: &str) {
-    let file = app.file();
+    let (file, state) = (app.file(), app.state_dir(1));
     let before = (app.log == Log::Kafka).then(kafka::topics);
     for verb in ["check", "run", "check", "run"] {
-        let (exit, log) = cli(&[verb, file.to_str().unwrap()], secs(60));
+        let (exit, log) = cli(&[verb, file.to_str().unwrap(), "--state-dir", state.to_str().unwrap()], secs(60));
         assert_eq!(exit, REFUSED, "{verb}: {log}");
         assert!(log.contains(says) && log.contains(names) && log.contains("--new-store"), "{verb}: {log}");
     }

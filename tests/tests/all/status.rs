@@ -103,7 +103,7 @@ fn the_broker_is_away_at_the_start_and_later() {
     let (live, ready, _) = admin.health();
     assert!(live && !ready, "{reasons:?}");
     let starting = wait::until("it says that it starts", secs(30), || {
-        admin.health().2.into_iter().find(|reason| reason.starts_with("start: "))
+        admin.health().2.into_iter().find(|reason| reason.starts_with("start: ") && reason.contains("kafka"))
     });
     assert!(starting.contains("kafka"), "{starting}");
     assert_eq!(admin.look("/v1/status").0, 503);
