@@ -291,7 +291,10 @@ fn tls_is_spoken_with_the_certificate_of_the_file() {
     let host = app.host(1).start();
     let surface = Admin::of(&app, 1, host.pid());
     assert!(note(&app, 1).unwrap()["address"].as_str().unwrap().starts_with("https://127.0.0.1:"));
-    wait::until("the host is ready", secs(60), || (said_json(&app, &["status"])["ready"] == true).then_some(()));
+    wait::until("the host is ready", secs(60), || {
+        let (exit, told) = verb(&app, &["status", "--json"]);
+        (exit == Exit::Code(0) && told.contains("\"ready\":true")).then_some(())
+    });
     // by name and address, as from another machine
     let named = format!("localhost:{}", surface.address.port());
     let file = app.file();
