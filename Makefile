@@ -19,7 +19,7 @@ help:
 	@echo 'make demo-clean   forgets what the demo kept'
 	@echo 'make test         every test, those against a real Apache Kafka included (it is fetched, started and stopped)'
 	@echo 'make scenarios    the crash and scenario tests alone; FULL=1: with the full number of kills; ONLY=b27: one of them'
-	@echo 'make bench        the benchmarks of docs/benchmarks.md; ONLY=echo (count, latency, local, hostile, boundary): one; FULL=1: the long one too'
+	@echo 'make bench        the benchmarks of docs/benchmarks.md; ONLY=echo (count, latency, local, hostile, swap, boundary): one; FULL=1: the long one too'
 	@echo 'make lint         rustfmt and clippy, warnings are errors'
 	@echo 'make deny         licences, sources and bans of every dependency (installs cargo-deny where it is missing)'
 

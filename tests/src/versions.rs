@@ -11,7 +11,7 @@ const BEGIN: &[u8] = b"@versioned number=";
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     pub number: u32,
-    /// `none`, `trap`, `odd` (traps at records that begin so), `loop`, `init` or `hungry`.
+    /// `none`, `trap`, `odd` (traps at records that begin so), `later` (wants these again), `loop`, `init` or `hungry`.
     pub deed: &'a str,
     pub schema: u32,
     pub reads_from: u32,

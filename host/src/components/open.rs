@@ -26,7 +26,7 @@ pub(super) fn open(settings: &Components) -> Result<Opened, Fault> {
 
 fn folder(store: &str) -> Result<Opened, Fault> {
     let prefix = Path::from_absolute_path(store).map_err(|error| unusable(store, &error.to_string()))?;
-    Ok((Arc::new(LocalFileSystem::new()), prefix))
+    Ok((Arc::new(LocalFileSystem::new().with_fsync(true)), prefix))
 }
 
 /// Keys, region and endpoint come from the properties, or else from the environment as of other programs (`AWS_…`).

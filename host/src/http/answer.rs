@@ -90,7 +90,7 @@ fn put(response: &mut Response, name: HeaderName, value: &'static str) {
 
 fn status(fault: &Fault) -> StatusCode {
     match fault.verdict {
-        _ if ABSENT.contains(&fault.code) => StatusCode::NOT_FOUND,
+        Verdict::Fatal if ABSENT.contains(&fault.code) => StatusCode::NOT_FOUND,
         _ if CONFLICTS.contains(&fault.code) => StatusCode::CONFLICT,
         Verdict::Transient | Verdict::Corrupt => StatusCode::SERVICE_UNAVAILABLE,
         Verdict::Fenced => StatusCode::CONFLICT,

@@ -94,6 +94,8 @@ fn invalid(what: &str) -> Fault {
 
 fn check(manifest: &Manifest, world: World) -> Result<(), String> {
     check_name("name", &manifest.name)?;
+    check_text("version", &manifest.version)?;
+    check_text("sdk", &manifest.sdk)?;
     if manifest.inputs.is_empty() {
         return Err("it declares no input".to_owned());
     }
@@ -137,6 +139,14 @@ fn check_name(kind: &str, name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{kind} {name:?} is not 1 to {NAME_LENGTH} of A-Z, a-z, 0-9, `.`, `_`, `-`"))
+}
+
+/// What is only shown: on one line, and to no terminal more than that.
+fn check_text(what: &str, text: &str) -> Result<(), String> {
+    if text.len() <= NAME_LENGTH && !text.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(format!("{what} {text:?} is longer than {NAME_LENGTH} bytes, or has control characters"))
 }
 
 impl From<lifecycle::Manifest> for Manifest {
@@ -198,6 +208,8 @@ mod tests {
         assert_eq!(check(&manifest(), World::Aggregate), Ok(()));
         assert!(check(&manifest(), World::Transform).unwrap_err().contains("declares stores"));
         assert!(refused(|m| m.name.clear()).contains("name"));
+        assert!(refused(|m| m.version = "1\u{1b}[2J".to_owned()).contains("version"));
+        assert!(refused(|m| m.sdk = "x".repeat(NAME_LENGTH + 1)).contains("sdk"));
         assert!(refused(|m| m.inputs.clear()).contains("no input"));
         assert!(refused(|m| m.inputs.push("in".to_owned())).contains("twice"));
         assert!(refused(|m| m.outputs.push("a/b".to_owned())).contains("a/b"));

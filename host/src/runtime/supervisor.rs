@@ -313,6 +313,7 @@ impl Host {
     fn shut_down(self) -> Result<(), Fault> {
         tracing::info!("stopping");
         self.metrics.up(false);
+        self.shared.health.impair("host", "it is being stopped");
         let Host { shared, workers, worker_threads, groups, assignments, openers, helpers, .. } = self;
         let _grace = Grace::start(&shared)?;
         let mut joined = join_all(groups);

@@ -558,6 +558,10 @@ impl Worker {
 
     /// Whether the record that a task waits for has failed for so long that its partition is not worked on.
     fn is_for_good(&self, task: &Task) -> bool {
+        // of a processor that is paused nothing is worked on, as somebody wanted it
+        if task.spec.versions.is_paused() || task.spec.is_stopped() {
+            return false;
+        }
         let lasts = |since: i64| self.shared.clock.wall_ms().saturating_sub(since) >= FOR_GOOD.as_millis() as i64;
         task.retried_since().is_some_and(lasts)
     }

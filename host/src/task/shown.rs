@@ -34,10 +34,13 @@ impl Task {
     pub(super) fn show(&mut self, clock: &dyn Clock) {
         self.show_overlay(self.overlay_bytes());
         self.show_guest();
-        let waits = matches!(self.state, State::BackingOff(_));
+        let idle = self.spec.versions.is_paused() || self.spec.is_stopped();
+        let waits = matches!(self.state, State::BackingOff(_)) && !idle;
         if waits != self.shown.backing_off {
             self.shown.backing_off = waits;
-            self.spec.metrics.backing_off(self.id.partition, waits.then(|| clock.wall_ms()));
+            self.spec
+                .metrics
+                .backing_off(self.id.partition, waits.then(|| self.retried_since().unwrap_or_else(|| clock.wall_ms())));
         }
         if self.state.is_halted() && !self.shown.halted {
             self.shown.halted = true;

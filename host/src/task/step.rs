@@ -112,10 +112,7 @@ impl Task {
         let admission = self.marker.enter(work.batch.input, &work.batch.offsets);
         match admission {
             Admission::Free | Admission::Trial => {}
-            Admission::Later => {
-                self.put_back(work);
-                return Ok(Step::Until(now.saturating_add(TRIAL_PAUSE)));
-            }
+            Admission::Later => return Ok(self.later(work, now)),
             Admission::Condemned(deaths) => return self.fail(work, Cause::Crashed(host_crash(deaths)), turn),
         }
         hit("plugin-call");
@@ -133,11 +130,8 @@ impl Task {
             return Ok(Step::Yielded);
         };
         self.marker.survived();
-        if running.tried.is_some() {
-            return match self.judge(outcome, running) {
-                Some((work, fault)) => self.guilty(work, fault, turn),
-                None => Ok(Step::Worked),
-            };
+        if let Some(broke) = running.tried {
+            return self.judge(outcome, (running.taken, broke), turn);
         }
         let Outcome { batch, result, custom } = outcome;
         let work = Work { batch, taken: running.taken };
@@ -209,13 +203,13 @@ impl Task {
                 self.put_back(work);
                 Ok(Step::Worked)
             }
-            fault if self.has_former(turn.wall_ms()) => Ok(self.try_former(work, fault, turn.monotonic())),
+            fault if self.has_former(turn.wall_ms()) => self.try_former(work, fault, turn),
             fault => self.guilty(work, fault, turn),
         }
     }
 
     /// The only record of `work` breaks the plugin.
-    fn guilty(&mut self, work: Work, fault: CallFault, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+    pub(super) fn guilty(&mut self, work: Work, fault: CallFault, turn: &mut Turn<'_>) -> Result<Step, Fault> {
         if !work.is_parked() {
             self.pacing.culprit();
         }
@@ -230,6 +224,12 @@ impl Task {
             }
             Verdict::Transient | Verdict::Fenced => Err(fault),
         }
+    }
+
+    /// Another record is under suspicion and being run: this one waits its turn.
+    pub(super) fn later(&mut self, work: Work, now: Duration) -> Step {
+        self.put_back(work);
+        Step::Until(now.saturating_add(TRIAL_PAUSE))
     }
 
     /// Nothing of the work is accepted, and nothing more is done.
@@ -248,6 +248,6 @@ impl Task {
     }
 }
 
-fn host_crash(deaths: u32) -> Failure {
+pub(super) fn host_crash(deaths: u32) -> Failure {
     Failure::new("host-crash", format!("the host died {deaths} times in a row with this record alone in the plugin"))
 }

@@ -1,8 +1,11 @@
 //! Another version of the plugin in the place of the one that runs: started beside it, put in between two calls, and on probation
 //! judged by what the one before it can do.
 
-use super::work::{Turn, Work};
+use super::marker::Admission;
+use super::step::host_crash;
+use super::work::{Taken, Turn, Work};
 use super::{Running, Step, Task, Version};
+use crate::delivery::Cause;
 use crate::model::{Clock, Fault};
 use crate::plugin::{CallFault, Component, Guest, Outcome, Start};
 use std::sync::Arc;
@@ -70,31 +73,48 @@ impl Task {
         self.version.is_on_probation(now_ms)
     }
 
-    /// The version before tries the record that has broken this one.
-    pub(super) fn try_former(&mut self, work: Work, fault: CallFault, now: Duration) -> Step {
+    /// The version before tries the record that has broken this one. As any call it is one that a host may die of.
+    pub(super) fn try_former(&mut self, work: Work, fault: CallFault, turn: &mut Turn<'_>) -> Result<Step, Fault> {
+        let now = turn.monotonic();
         let Some(component) = self.version.former.clone() else {
-            self.put_back(work);
-            return Step::Worked;
+            return self.guilty(work, fault, turn);
         };
+        match self.marker.enter(work.batch.input, &work.batch.offsets) {
+            Admission::Free | Admission::Trial => {}
+            Admission::Later => return Ok(self.later(work, now)),
+            Admission::Condemned(deaths) => return self.fail(work, Cause::Crashed(host_crash(deaths)), turn),
+        }
         let former = self.former.get_or_insert_with(|| self.guest.of(component));
         let Work { batch, taken } = work;
         let call = former.rerun(batch, now);
         self.call = Some(Running { call, since: now, taken, tried: Some(fault) });
-        Step::Worked
+        Ok(Step::Worked)
     }
 
-    /// What the version before has made of a record that broke this one: the version is to blame where it could do it, else the record,
-    /// whose failure comes back.
-    pub(super) fn judge(&mut self, outcome: Outcome, running: Running) -> Option<(Work, CallFault)> {
-        let work = Work { batch: outcome.batch, taken: running.taken };
-        let fault = running.tried?;
-        if outcome.result.is_err() {
-            return Some((work, fault));
+    /// What the version before has made of a record that broke this one: this one is to blame where the other could do it, else the
+    /// record. A fault of the host, and a version before that does not start, say nothing of the record.
+    pub(super) fn judge(
+        &mut self,
+        outcome: Outcome,
+        (taken, broke): (Taken, CallFault),
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, Fault> {
+        let work = Work { batch: outcome.batch, taken };
+        // its instance has seen a record whose effects are dropped
+        self.former.iter_mut().for_each(Guest::reset);
+        match outcome.result {
+            Ok(_) | Err(CallFault::Init(_)) => {
+                let place = (self.intake.topic(work.batch.input), work.batch.partition, work.batch.offsets[0]);
+                let reason = format!("{broke} ({}) at {}/{}:{}", broke.code(), place.0, place.1, place.2);
+                self.blame(work, reason);
+                Ok(Step::Worked)
+            }
+            Err(CallFault::Host(fault)) => {
+                self.put_back(work);
+                self.host_fault(fault)
+            }
+            Err(_) => self.guilty(work, broke, turn),
         }
-        let place = (self.intake.topic(work.batch.input), work.batch.partition, work.batch.offsets[0]);
-        let reason = format!("{fault} ({}) at {}/{}:{}", fault.code(), place.0, place.1, place.2);
-        self.blame(work, reason);
-        None
     }
 
     /// The version cannot go on here. Its records are met again by the next one.
@@ -120,11 +140,9 @@ impl Task {
         if component.digest == self.version.component.digest {
             return Change { version, guest: None, stage: Stage::Ready, spent };
         }
-        // the one before was kept ready
-        if let Some(former) = self.former.take_if(|former| former.component().digest == component.digest) {
-            return Change { version, guest: Some(former), stage: Stage::Ready, spent };
-        }
-        let guest = self.guest.of(component.clone());
+        // what an instance of the one before remembers is older than the stores: a fresh one, of what is compiled already
+        let kept = self.former.take_if(|former| former.component().digest == component.digest);
+        let guest = kept.unwrap_or_else(|| self.guest.of(component.clone()));
         let stage = Stage::Starting(guest.warm(now));
         Change { version, guest: Some(guest), stage, spent }
     }
@@ -150,7 +168,8 @@ impl Task {
             self.spec.versions.fail(version.sequence, format!("task {}: {fault}", self.id));
         }
         if let Some(guest) = guest {
-            let former = std::mem::replace(&mut self.guest, guest);
+            let mut former = std::mem::replace(&mut self.guest, guest);
+            former.reset();
             let is_former = |known: &Arc<Component>| known.digest == former.component().digest;
             let keep = version.is_on_probation(clock.wall_ms()) && version.former.as_ref().is_some_and(is_former);
             self.former = keep.then_some(former);

@@ -120,6 +120,22 @@ impl Record {
         self.history.iter().skip(1).find(good)
     }
 
+    /// Why the version of this sequence was taken back, where it was.
+    pub fn taken_back(&self, sequence: i64) -> Option<&str> {
+        let entry = self.history.iter().find(|entry| entry.sequence == sequence)?;
+        match &entry.outcome {
+            Outcome::RolledBack(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether this component was active, and was gone back from: whoever finds it in a file has not heard of that.
+    pub fn was_left(&self, digest: &str) -> bool {
+        let Some(at) = self.history.iter().position(|entry| entry.digest == digest) else { return false };
+        let after = at.checked_sub(1).and_then(|at| self.history.get(at));
+        after.is_some_and(|after| matches!(after.how, How::Rollback | How::Probation))
+    }
+
     pub fn encode(&self) -> Result<Vec<u8>, Fault> {
         serde_json::to_vec(self).map_err(|error| Fault::fatal("version-encoding", format!("a version: {error}")))
     }
@@ -184,6 +200,16 @@ mod tests {
         let back = failed.next(candidate("b", How::Probation), Outcome::RolledBack("trap".into()));
         assert_eq!(back.before().map(|entry| entry.digest.as_str()), Some("a"), "not the failed c, not b itself");
         assert_eq!(Record::first("p", 1, candidate("a", How::Start)).before(), None);
+    }
+
+    #[test]
+    fn what_was_gone_back_from_is_remembered() {
+        let second = chain();
+        let back = second.next(candidate("a", How::Probation), Outcome::RolledBack("trap".into()));
+        assert_eq!((back.taken_back(2), back.taken_back(1), back.taken_back(9)), (Some("trap"), None, None));
+        assert_eq!(["a", "b", "c"].map(|digest| back.was_left(digest)), [false, true, false]);
+        let third = back.next(candidate("c", How::Deploy), Outcome::Replaced);
+        assert_eq!(["a", "b", "c"].map(|digest| third.was_left(digest)), [false, true, false]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Whole jobs through the built binary, beside what they are compared with: a broker of their own, tables in Markdown.
 //!
-//! `make bench ONLY=echo` (or `count`, `latency`, `local`, `hostile`); without: all. `docs/benchmarks.md` says what is measured, and has
+//! `make bench ONLY=echo` (or `count`, `latency`, `local`, `hostile`, `swap`); without: all. `docs/benchmarks.md` says what is measured, and has
 //! the numbers.
 //!
 //! What may be set by environment: `FULL=1` (10 million records too), `BENCH_RECORDS`, `BENCH_ROUNDS`, `BENCH_SECONDS`, `BENCH_RATE`,
-//! `BENCH_WARM_SECONDS`, `BENCH_FAILURES` (of `hostile`), `BENCH_LINGER_MS` (of the raw loops), `BENCH_OUT` (a file that the tables are
+//! `BENCH_WARM_SECONDS`, `BENCH_FAILURES` (of `hostile`), `BENCH_SWAPS` (of `swap`), `BENCH_LINGER_MS` (of the raw loops), `BENCH_OUT` (a file that the tables are
 //! appended to), `PELTON_BIN`, `PELTON_PLUGINS`, `PELTON_TEST_BROKERS`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a benchmark stops at what is wrong")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark says what it does and found")]
@@ -29,6 +29,7 @@ mod watch;
 mod hostile;
 mod latency;
 mod local;
+mod swap;
 mod throughput;
 
 const SECTIONS: &[(&str, fn())] = &[
@@ -37,6 +38,7 @@ const SECTIONS: &[(&str, fn())] = &[
     ("count", throughput::count),
     ("latency", latency::run),
     ("hostile", hostile::run),
+    ("swap", swap::run),
 ];
 
 fn main() {
@@ -45,7 +47,7 @@ fn main() {
     for word in &wanted {
         assert!(
             SECTIONS.iter().any(|(name, _)| name == word),
-            "no benchmark {word}: local, echo, count, latency, hostile"
+            "no benchmark {word}: local, echo, count, latency, hostile, swap"
         );
     }
     for (name, run) in SECTIONS {

@@ -34,6 +34,10 @@ impl Process {
         Process { child, log, started, peak_kib: 0 }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// CPU seconds so far, of all its threads.
     pub(crate) fn cpu(&self) -> f64 {
         self.stat().1

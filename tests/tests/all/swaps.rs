@@ -14,11 +14,11 @@ const PARTITIONS: i32 = 8;
 const WASM: &str = "Content-Type: application/wasm\r\n";
 
 /// A processor of the first version, whose file is in the application's folder.
-fn app(log: Log, name: &str, partitions: i32) -> App {
+pub(super) fn app(log: Log, name: &str, partitions: i32) -> App {
     drawn(log, name, partitions, |processor| processor)
 }
 
-fn drawn(log: Log, name: &str, partitions: i32, more: impl Fn(Processor) -> Processor) -> App {
+pub(super) fn drawn(log: Log, name: &str, partitions: i32, more: impl Fn(Processor) -> Processor) -> App {
     let topics = ["in", "out", "dead"];
     let draft = topics.iter().fold(App::draft(log, name), |draft, topic| draft.topic(topic, partitions));
     let processor = Processor::new("versioned").input("in", "in").output("out", "out").dead_letters("dead");
@@ -28,25 +28,25 @@ fn drawn(log: Log, name: &str, partitions: i32, more: impl Fn(Processor) -> Proc
     app
 }
 
-fn start(app: &App, n: u32) -> (Host, Admin) {
+pub(super) fn start(app: &App, n: u32) -> (Host, Admin) {
     let host = app.host(n).start();
     let admin = Admin::of(app, n, host.pid());
     (host, admin)
 }
 
-fn ready(app: &App, n: u32) -> (Host, Admin) {
+pub(super) fn ready(app: &App, n: u32) -> (Host, Admin) {
     let (host, admin) = start(app, n);
     admin.ready();
     (host, admin)
 }
 
 /// Status and body of a deploy.
-fn deploy(admin: &Admin, version: &Version<'_>, query: &str) -> (u16, Value) {
+pub(super) fn deploy(admin: &Admin, version: &Version<'_>, query: &str) -> (u16, Value) {
     let reply = admin.ask("POST", &format!("/v1/processors/versioned/deploy{query}"), WASM, &version.bytes());
     (reply.status, reply.json())
 }
 
-fn deployed(admin: &Admin, version: &Version<'_>) {
+pub(super) fn deployed(admin: &Admin, version: &Version<'_>) {
     let (status, body) = deploy(admin, version, "");
     assert_eq!(status, 200, "{body}");
 }
@@ -57,26 +57,26 @@ fn refused(admin: &Admin, version: &Version<'_>, code: &str) {
     assert!(status != 200 && body["code"] == code, "{version:?}: {status} {body}");
 }
 
-fn history(admin: &Admin) -> Vec<(i64, String, String)> {
+pub(super) fn history(admin: &Admin) -> Vec<(i64, String, String)> {
     let reply = admin.get("/v1/processors/versioned/history").json();
     let text = |entry: &Value, name: &str| entry[name].as_str().unwrap().to_owned();
     let entries = reply["entries"].as_array().unwrap().iter();
     entries.map(|entry| (entry["sequence"].as_i64().unwrap(), text(entry, "how"), text(entry, "result"))).collect()
 }
 
-fn sequence(admin: &Admin) -> i64 {
+pub(super) fn sequence(admin: &Admin) -> i64 {
     admin.status()["processors"][0]["version"]["sequence"].as_i64().unwrap()
 }
 
 /// Waits until the host has committed `n` inputs.
-fn worked_off(admin: &Admin, n: i64) {
+pub(super) fn worked_off(admin: &Admin, n: i64) {
     admin.until("all is worked off", secs(60), |status| {
         let tasks = status["processors"][0]["tasks"].as_array().unwrap().iter();
         tasks.filter_map(|task| task["inputs"][0]["committed"].as_i64()).sum::<i64>() == n
     });
 }
 
-fn outputs(app: &App, n: usize) -> Vec<Rec> {
+pub(super) fn outputs(app: &App, n: usize) -> Vec<Rec> {
     super::see(app, "out", n, secs(60))
 }
 

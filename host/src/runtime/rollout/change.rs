@@ -16,6 +16,8 @@ use std::time::Duration;
 /// How long a deploy waits for this host's tasks.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(5);
+/// Codes of what befalls a version that is active already.
+const WRITTEN: [&str; 2] = ["version-failed", "version-late"];
 
 impl Rollout {
     /// Deploys a component. Faults: those of [`crate::plugin::Engine::load`], `plugin-names`, `store-incompatible`,
@@ -24,7 +26,7 @@ impl Rollout {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (processor, spec) = self.find(&ask.processor)?;
         let result = self.try_deploy(processor, spec, (ask, how));
-        if let Err(fault) = &result {
+        if let Some(fault) = result.as_ref().err().filter(|fault| !WRITTEN.contains(&fault.code)) {
             spec.metrics.plugin.swapped("refused");
             tracing::warn!(processor = processor.name, code = fault.code, %fault, "a version was refused");
         }
@@ -36,6 +38,8 @@ impl Rollout {
         let active = self.active(processor)?;
         let component = self.shelf.load("that is to be deployed", component)?;
         if component.digest == active.digest {
+            // other hosts may miss it where it was lost
+            self.shelf.put(&component.digest, &component.bytes)?;
             return Ok(deployed(&active, processor, vec!["it is the active version already".to_owned()]));
         }
         let candidate = candidate(&component, by, how, self.now_ms());
@@ -48,6 +52,9 @@ impl Rollout {
         self.shelf.put(&component.digest, &component.bytes)?;
         self.shelf.keep(&component);
         let next = Candidate { can_go_back: can_go_back && !no_rollback, ..candidate };
+        if self.shared.ending.is_stopping() {
+            return Err(stopping());
+        }
         let record = self.write(&active, next)?;
         self.arrive(spec, &record)?;
         spec.metrics.plugin.swapped("deployed");
@@ -70,16 +77,18 @@ impl Rollout {
 
     /// Pauses a processor, or lets it go on, on all hosts. False where it was so already.
     pub(in crate::runtime) fn pause(&self, processor: &str, paused: bool, by: &str) -> Result<bool, Fault> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, spec) = self.find(processor)?;
-        let (record, ()) = self.ledger.change(self.known().clone(), |known| {
+        let known = self.known().clone();
+        let (record, ()) = self.ledger.change(known, |known| {
             let active = known.records.get(processor).ok_or_else(|| no_version(processor))?;
             Ok(((active.paused != paused).then(|| active.paused(paused)), ()))
         })?;
         let is_new = record.is_some();
         tracing::info!(processor, paused, by, is_new, "asked for");
-        self.wait(|| spec.versions.is_paused() == paused);
-        Ok(is_new)
+        match self.wait(|| spec.versions.is_paused() == paused) {
+            true => Ok(is_new),
+            false => Err(not_yet(processor)),
+        }
     }
 
     pub(in crate::runtime) fn history(&self, processor: &str) -> Result<History, Fault> {
@@ -108,25 +117,26 @@ impl Rollout {
 
     /// Writes the version down where the one that it was compared with is still active.
     fn write(&self, active: &Record, candidate: Candidate) -> Result<Record, Fault> {
-        let (record, ()) =
-            self.ledger.change(self.known().clone(), |known| match known.records.get(&active.processor) {
-                Some(now) if now.sequence == active.sequence => Ok((Some(now.next(candidate, Outcome::Replaced)), ())),
-                _ => Err(overtaken(&active.processor)),
-            })?;
+        let known = self.known().clone();
+        let (record, ()) = self.ledger.change(known, |known| match known.records.get(&active.processor) {
+            Some(now) if now.sequence == active.sequence => Ok((Some(now.next(candidate, Outcome::Replaced)), ())),
+            _ => Err(overtaken(&active.processor)),
+        })?;
         record.ok_or_else(|| overtaken(&active.processor))
     }
 
     /// Waits until this host's tasks run a version.
     fn arrive(&self, spec: &ProcessorSpec, record: &Record) -> Result<(), Fault> {
-        let versions = &spec.versions;
+        let (versions, wanted) = (&spec.versions, record.sequence);
         let there = self.wait(|| {
             let known = versions.sequence();
             // a processor that stands still takes it up when it is started again
-            let settled = spec.is_stopped() || versions.is_everywhere(record.sequence);
-            known > record.sequence || versions.failed().is_some() || known == record.sequence && settled
+            let settled = spec.is_stopped() || versions.is_everywhere(wanted);
+            known > wanted || versions.last_failure(wanted).is_some() || known == wanted && settled
         });
-        match spec.versions.failed().or_else(|| spec.versions.last_failure(record.sequence)) {
-            Some(failed) => Err(failed_here(&record.processor, &failed.reason)),
+        let here = versions.last_failure(wanted).map(|failed| failed.reason);
+        match here.or_else(|| self.record(&record.processor)?.taken_back(wanted).map(str::to_owned)) {
+            Some(reason) => Err(failed(&record.processor, &reason)),
             None if there => Ok(()),
             None => Err(late(record)),
         }
@@ -196,15 +206,26 @@ fn one_way(processor: &Processor, active: &Record, candidate: &Candidate) -> Fau
 
 fn overtaken(processor: &str) -> Fault {
     let message = format!("processor {processor}: another version has become active in the meantime");
-    Fault::fatal("deploy-overtaken", message).hint("look at `pelton history`, and try again")
+    Fault::transient("deploy-overtaken", message).hint("look at `pelton history`, and try again")
 }
 
 fn no_version(processor: &str) -> Fault {
     Fault::transient("version-unknown", format!("processor {processor}: its version is not known yet"))
 }
 
-fn failed_here(processor: &str, reason: &str) -> Fault {
-    Fault::fatal("version-failed", format!("processor {processor}: the version failed, and is taken back: {reason}"))
+fn failed(processor: &str, reason: &str) -> Fault {
+    Fault::fatal("version-failed", format!("processor {processor}: the version was written down, and fails: {reason}"))
+        .hint("`pelton history` says whether it was taken back")
+}
+
+fn not_yet(processor: &str) -> Fault {
+    let message =
+        format!("processor {processor}: it is written down, and this host has not followed within {PATIENCE:?}");
+    Fault::transient("version-late", message).hint("`pelton status` shows what it is at")
+}
+
+pub(super) fn stopping() -> Fault {
+    Fault::transient("stopping", "the host is being stopped: nothing was changed")
 }
 
 fn late(record: &Record) -> Fault {

@@ -50,7 +50,10 @@ impl Rollout {
     fn look(&self, source: &mut Option<Box<dyn Source>>) -> Result<(), Fault> {
         let reader = match source {
             Some(reader) => reader,
-            None => source.insert(self.ledger.log.reader(&self.ledger.place(), self.known().position)?),
+            None => {
+                let position = self.known().position;
+                source.insert(self.ledger.log.reader(&self.ledger.place(), position)?)
+            }
         };
         let mut batch = Batch::default();
         reader.fetch(&mut batch, LIMIT, WAIT)?;
@@ -132,7 +135,8 @@ impl Rollout {
         let candidate = candidate(&component, self.me(), How::Probation, self.now_ms());
         let next =
             record.next(Candidate { can_go_back: false, ..candidate }, Outcome::RolledBack(failed.reason.clone()));
-        let (written, ()) = self.ledger.change(self.known().clone(), |known| {
+        let known = self.known().clone();
+        let (written, ()) = self.ledger.change(known, |known| {
             let still = known.records.get(&*spec.name).filter(failed_one);
             Ok((still.map(|now| Record { paused: now.paused, ..next }), ()))
         })?;

@@ -88,10 +88,24 @@ impl Ledger {
     ) -> Result<(Option<Record>, T), Fault> {
         let mut producer = self.log.producer(&ids::deploy_id(&self.application), Delivery::ExactlyOnce)?;
         let (record, result) = next(&self.read_on(known)?)?;
-        if let Some(record) = &record {
-            self.commit(&mut *producer, record).map_err(overtaken)?;
+        if let Some(record) = &record
+            && let Err(fault) = self.commit(&mut *producer, record)
+        {
+            drop(producer);
+            self.resolve(record, fault)?;
         }
         Ok((record, result))
+    }
+
+    /// A producer that was lost leaves open whether its record is there: looked up.
+    fn resolve(&self, record: &Record, fault: Fault) -> Result<(), Fault> {
+        if fault.verdict != Verdict::Fenced {
+            return Err(fault);
+        }
+        match self.read()?.records.get(&record.processor) {
+            Some(found) if found == record => Ok(()),
+            _ => Err(overtaken(fault)),
+        }
     }
 
     fn read_on(&self, mut known: Known) -> Result<Known, Fault> {

@@ -2,6 +2,7 @@
 //! with what it makes of them dropped. It sees the state that a task of this host has now.
 
 use super::Rollout;
+use super::change::stopping;
 use crate::config::Processor;
 use crate::model::log::{FetchLimit, Source};
 use crate::model::state::{ScanRange, StateView};
@@ -50,7 +51,9 @@ pub(super) fn probe(
     let trial = Trial { rollout, spec, name: processor.name.clone(), place: place(rollout, spec) };
     let mut guest = trial.guest(component);
     let stop = || rollout.shared.ending.is_stopping();
-    rehearsal::start_once(&guest, (&processor.name, &component.manifest.name), &stop)?;
+    if !rehearsal::start_once(&guest, (&processor.name, &component.manifest.name), &stop)? {
+        return Err(stopping());
+    }
     let Some(batch) = trial.records()?.filter(|batch| !batch.is_empty()) else {
         return Ok(vec!["there were no records to try it on".to_owned()]);
     };
@@ -118,7 +121,7 @@ impl Trial<'_> {
     fn fetch(&self, source: &mut dyn Source, batch: &mut Batch) -> Result<(), Fault> {
         let clock = &self.rollout.shared.clock;
         let end = clock.monotonic() + PATIENCE;
-        while batch.is_empty() && !source.at_end() && clock.monotonic() < end {
+        while batch.is_empty() && !source.at_end() && clock.monotonic() < end && !self.is_stopping() {
             source.fetch(batch, LIMIT, WAIT)?;
         }
         Ok(())
@@ -142,10 +145,16 @@ impl Trial<'_> {
     /// A record that the active version cannot do either says nothing of the new one.
     fn one_by_one(&self, guest: &mut Guest, batch: &Batch) -> Result<usize, Fault> {
         let mut active = self.guest(&self.spec.versions.current().component);
-        let mut hopeless = 0;
+        let (mut hopeless, mut rejected) = (0, 0);
         for at in 0..batch.len() {
             let record = batch.slice(at..at + 1);
-            let Err(fault) = self.call(guest, record.clone())? else { continue };
+            let fault = match self.call(guest, record.clone())? {
+                Ok(progress) => {
+                    rejected += self.judge(&progress)?;
+                    continue;
+                }
+                Err(fault) => fault,
+            };
             if self.call(&mut active, record)?.is_ok() {
                 let offset = batch.offsets[at];
                 return Err(self.refused(&format!(
@@ -159,7 +168,11 @@ impl Trial<'_> {
                 break;
             }
         }
-        Ok(0)
+        Ok(rejected)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.rollout.shared.ending.is_stopping()
     }
 
     /// The outer fault is the host's, the inner one the plugin's.
@@ -167,6 +180,10 @@ impl Trial<'_> {
         let clock = &self.rollout.shared.clock;
         let mut call = guest.rerun(batch, clock.monotonic());
         loop {
+            // without the host's ticks a guest that loops never yields
+            if self.is_stopping() {
+                return Err(stopping());
+            }
             let Some(outcome) = call.poll(clock.monotonic()) else { continue };
             if outcome.result.is_err() {
                 guest.reset();

@@ -66,9 +66,16 @@ impl Starting<'_> {
             self.shelf.put(&choice.component.digest, &choice.component.bytes)?;
             let Some(record) = self.record(processor, choice, start.known.clone())? else { return Ok(false) };
             choice.active = Some(record.clone());
+            // whatever fails after this, it is written down
+            choice.is_new = false;
             start.known.records.insert(record.processor.clone(), record);
         }
         for ((processor, choice), spec) in self.application.processors.iter().zip(&start.choices).zip(specs) {
+            if choice.component.digest == choice.file
+                && let Err(fault) = self.shelf.put(&choice.file, &choice.component.bytes)
+            {
+                tracing::warn!(processor = processor.name, %fault, "other hosts may not find the component");
+            }
             if let Some(record) = &choice.active {
                 spec.versions.pause(record.paused);
                 spec.versions.set(version(record, &choice.component, (self.shelf, self.clock), processor.probation));
@@ -87,8 +94,15 @@ impl Starting<'_> {
         if active.digest == digest {
             return Ok(Choice { component: file.clone(), active: Some(active), is_new: false, file: digest });
         }
-        if seen::last(&self.application.state_dir, name).is_some_and(|last| last != digest) {
+        let is_changed = seen::last(&self.application.state_dir, name).is_some_and(|last| last != digest);
+        if is_changed && !active.was_left(&digest) {
             takes_over(processor, &active, file)?;
+            if !can_go_back(&active, &Schema::of(&file.manifest.stores)) {
+                tracing::warn!(
+                    processor = name,
+                    "the file takes over, and nobody could go back: its stores are others, or newer"
+                );
+            }
             return Ok(Choice { component: file.clone(), active: Some(active), is_new: true, file: digest });
         }
         let component = self.shelf.get(&active.digest).map_err(|fault| of_version(processor, &active, fault))?;

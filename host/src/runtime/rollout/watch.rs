@@ -18,6 +18,9 @@ const PACE: Duration = Duration::from_millis(250);
 /// A file that nobody has changed for so long is whole, as far as one can know from outside.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// Before a file that could not be deployed just now is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// What tells a file from what it was: who replaces it in place changes the time and the size, who renames another in changes the
 /// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,8 @@ impl Rollout {
                 let watched = files.entry(&processor.name).or_default();
                 if watched.is_ready(look(&processor.plugin), now) {
                     watched.done = self.deploy_file(processor);
+                    // what could not be done just now is not tried all the time
+                    watched.since = now + AGAIN;
                 }
             }
         }

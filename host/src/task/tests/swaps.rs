@@ -16,12 +16,19 @@ const INIT: &str = "(param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i
 /// The actor with letters for digits, so that outputs say which version made them, and more changes.
 fn lettered(engine: &Engine, changes: &[(&str, &str)]) -> Arc<Component> {
     let letters = (DIGIT, "(i32.add (i32.const 64) (local.get $count))");
-    let changed = changes.iter().chain([&letters]).fold(ACTOR.to_owned(), |text, (from, to)| {
+    let all =
+        if changes.iter().any(|(from, _)| *from == DIGIT) { changes.to_vec() } else { [changes, &[letters]].concat() };
+    let changed = all.iter().fold(ACTOR.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "{from}");
         text.replace(from, to)
     });
     let (_dir, path) = file(&component(&changed, WIT, "aggregate-plugin"));
     engine.load(&path).unwrap()
+}
+
+/// Says how many calls its instance has had, in place of a count.
+fn remembering(engine: &Engine) -> Arc<Component> {
+    lettered(engine, &[(DIGIT, "(i32.add (i32.const 48) (global.get $calls))")])
 }
 
 /// Traps at `p` too, which the version before can do.
@@ -97,6 +104,25 @@ fn a_version_on_probation_is_blamed_for_what_the_one_before_can_do() {
     rig.settle(0);
     assert_eq!(rig.values("out"), ["a1", "bB", "p3", "c4"], "nothing is lost, and nothing done twice");
     assert!(rig.letters().is_empty() && failed(&mut rig).is_none());
+}
+
+/// An instance that was kept would know of records that the stores have moved past, and of one whose effects were dropped.
+#[test]
+fn a_version_that_comes_back_begins_with_a_fresh_instance() {
+    let (engine, _) = actor();
+    let first = remembering(&engine);
+    let mut rig = Rig::with(&[("k", "a")], (engine.clone(), first.clone()), |_| ());
+    rig.settle(0);
+    rig.feed("in", &[("k", "b")]);
+    rig.settle(0);
+    assert_eq!(rig.values("out"), ["a1", "b2"], "two calls of one instance");
+    want(&mut rig, 2, &trapping(&engine), Some(&first));
+    rig.feed("in", &[("k", "p")]);
+    rig.work();
+    assert!(failed(&mut rig).is_some());
+    want(&mut rig, 3, &first, None);
+    rig.settle(0);
+    assert_eq!(rig.values("out").last().map(String::as_str), Some("p1"));
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl Aggregate for Versioned {
             "trap" => broken(),
             "odd" if odd => broken(),
             "loop" => while black_box(true) {},
+            "later" if odd => return Err(Error::retry("not-yet", "this version cannot do it yet")),
             _ => {}
         }
         let count = self.counts.get(ctx)?.unwrap_or(0) + 1;
