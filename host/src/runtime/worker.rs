@@ -202,7 +202,7 @@ fn producer(shared: &Shared, index: usize) -> Result<Box<dyn crate::model::log::
 impl Worker {
     fn run(&mut self) {
         while !self.stopping {
-            self.handle.stamp(self.shared.clock.monotonic());
+            self.turns();
             self.serve();
             if !self.sound {
                 self.renew();
@@ -331,6 +331,7 @@ impl Worker {
 
     /// What a turn or a commit could not do. Only an abort leaves everything consistent; what follows depends on the verdict.
     fn recover(&mut self, fault: Fault) {
+        self.turns();
         match fault.verdict {
             Verdict::Fatal | Verdict::Corrupt => {
                 self.abort(fault.code);
@@ -350,6 +351,12 @@ impl Worker {
                 std::thread::park_timeout(LOOK_AROUND);
             }
         }
+    }
+
+    /// Says that the worker goes on. What waits for a cluster that is away ends by its own time-outs: several of them in a row are no
+    /// silence of a worker that is stuck.
+    fn turns(&self) {
+        self.handle.stamp(self.shared.clock.monotonic());
     }
 
     /// One line and a reason in health per event.
@@ -412,6 +419,7 @@ impl Worker {
     }
 
     fn new_producer(&mut self) -> bool {
+        self.turns();
         let result = producer(&self.shared, self.index).and_then(|producer| self.outbox.replace(producer));
         self.sound = result.is_ok();
         self.metrics.producer_rebuilt();

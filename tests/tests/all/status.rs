@@ -1,10 +1,10 @@
 //! What a host says of itself over its admin surface while something is wrong: health, readiness, status and lag tell the truth.
 
-use super::BOTH;
+use super::{BOTH, see};
 use pelton_tests::admin::Admin;
 use pelton_tests::app::Draft;
 use pelton_tests::host::{Exit, Host};
-use pelton_tests::load::{one_each, records};
+use pelton_tests::load::{Feed, one_each, records};
 use pelton_tests::proxy::Proxy;
 use pelton_tests::wait::{self, secs};
 use pelton_tests::{App, Log, Processor, Rec, Rng, broker, kafka};
@@ -121,6 +121,31 @@ fn the_broker_is_away_at_the_start_and_later() {
     proxy.heal();
     admin.becomes_ready(true, secs(60));
     admin.until("lag is known again", secs(60), |status| processor(status, "count")["lag"] == 0);
+    host.stop(secs(30));
+}
+
+/// The cluster is away for long with a transaction open: each call that waits for it ends by itself, and no worker is called stuck.
+#[test]
+fn a_long_outage_in_the_middle_of_work_is_no_stuck_worker() {
+    let (_turn, listen, advertised) = broker::proxied();
+    let proxy = Proxy::start(advertised, listen);
+    let app = App::counting(Log::Kafka, "outage", 2).brokers(&proxy.address()).ready();
+    let feed = Feed::start(app.topic("in"), Rng::seeded("outage"), KEYS, 200);
+    let (mut host, admin) = start(&app, 1);
+    admin.becomes_ready(true, secs(60));
+    see(&app, "out", 200, secs(60));
+    proxy.cut();
+    wait::throughout(secs(50), || assert!(admin.health().0, "it is live"));
+    assert!(!admin.health().1, "and not ready");
+    proxy.heal();
+    let input = feed.stop();
+    see(&app, "out", input.len(), secs(90));
+    let is_told = |status: &Value| {
+        let failures = processor(status, "count")["failures"].as_array();
+        processor(status, "count")["lag"] == 0 && failures.is_some_and(|failures| !failures.is_empty())
+    };
+    admin.until("everything is worked off, and what failed is told", secs(60), is_told);
+    admin.becomes_ready(true, secs(60));
     host.stop(secs(30));
 }
 
