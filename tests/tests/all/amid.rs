@@ -1,6 +1,7 @@
 //! Versions that take over amid other things: a retry, a restore, a rebalance, another deploy.
 
-use super::swaps::{app, deploy, deployed, drawn, history, outputs, ready, sequence, start};
+use super::swaps::{app, deploy, deployed, drawn, history, outputs, ready, sequence, start, try_deploy};
+use pelton_tests::admin::Admin;
 use pelton_tests::app::Log;
 use pelton_tests::load::{Feed, one_each, records};
 use pelton_tests::versions::{Version, maker, stretches};
@@ -25,6 +26,30 @@ fn a_version_takes_over_while_a_record_waits() {
     assert_eq!(last, [("2".into(), 3), ("3".into(), 3)]);
     assert!(app.read("dead").is_empty());
     host.stop(secs(30));
+}
+
+/// A host that dies in the middle of a deploy has deployed or has not, and either is whole.
+#[test]
+fn a_deploy_that_is_cut_short_is_done_or_not() {
+    for log in super::BOTH {
+        for (point, active) in [("deploy-before-commit", 1), ("deploy-after-commit", 2)] {
+            let app = app(log, "cut", 1);
+            app.produce("in", &one_each(3));
+            // the first version is written down
+            app.finish(1);
+            let mut host = app.host(1).failpoints(&format!("{point}=return")).start();
+            let admin = Admin::of(&app, 1, host.pid());
+            admin.ready();
+            assert!(try_deploy(&admin, &Version::of(2)).is_none(), "{point}: it dies before it answers");
+            host.wait(secs(30));
+            app.produce("in", &one_each(3));
+            app.finish(1);
+            let out = app.read("out");
+            oracle::counts(&[one_each(3), one_each(3)].concat(), &out);
+            let makers: Vec<u32> = out[3..].iter().map(maker).collect();
+            assert_eq!(makers, [active; 3], "{point}");
+        }
+    }
 }
 
 #[test]
