@@ -61,14 +61,24 @@ impl Admin {
 
     /// `headers` are whole lines.
     pub fn ask(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Reply {
+        let reply = self.send(&self.request(method, path, headers, body), false);
+        reply.unwrap_or_else(|| panic!("no reply to {method} {path}"))
+    }
+
+    /// [`Admin::ask`]; `None` where nobody listens, or the host ends without an answer.
+    pub fn try_ask(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<Reply> {
+        TcpStream::connect(self.address).ok()?;
+        self.send(&self.request(method, path, headers, body), false)
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
         let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{token}{headers}\r\n",
             self.address,
             body.len()
         );
-        let reply = self.send(&[head.as_bytes(), body].concat(), false);
-        reply.unwrap_or_else(|| panic!("no reply to {method} {path}"))
+        [head.as_bytes(), body].concat()
     }
 
     /// Any bytes; `None` where nothing comes back that could be a reply. With `done`, says that no more will come: who says so does
@@ -98,9 +108,7 @@ impl Admin {
 impl Admin {
     /// Status and body of a GET; `None` where nobody answers.
     pub fn try_look(&self, path: &str) -> Option<(u16, Value)> {
-        TcpStream::connect(self.address).ok()?;
-        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
-        let reply = self.send(head.as_bytes(), false)?;
+        let reply = self.try_ask("GET", path, "", &[])?;
         let text = || Value::String(String::from_utf8_lossy(&reply.body).into_owned());
         Some((reply.status, serde_json::from_slice(&reply.body).unwrap_or_else(|_| text())))
     }

@@ -2,6 +2,7 @@
 //! own, and reads there on demand. What cannot be told is told later, and holds up nobody.
 
 use super::Shared;
+use super::thread;
 use crate::model::log::{Delivery, FetchLimit, Log, Origin, TopicSpec};
 use crate::model::{Batch, Clock, Fault, HeadersRef, RecordRef, SystemClock, TaskId, TopicPartition, ids};
 use serde::{Deserialize, Serialize};
@@ -166,8 +167,7 @@ pub(super) fn start(shared: Arc<Shared>) -> Result<JoinHandle<()>, Fault> {
             }
         }
     };
-    let spawned = std::thread::Builder::new().name("hosts".into()).spawn(tell);
-    spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the thread that tells of this host: {error}")))
+    thread::start("hosts", "the thread that tells of this host", tell)
 }
 
 /// With a producer of its own each time: it is needed seldom, and one that is idle for days is one more thing that may break.

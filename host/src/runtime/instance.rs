@@ -45,7 +45,7 @@ fn taken(dir: &Path, holder: &str) -> Fault {
         .hint("stop that process, or give this one a folder of its own with --state-dir")
 }
 
-fn unusable(dir: &Path, error: &std::io::Error) -> Fault {
+pub(super) fn unusable(dir: &Path, error: &std::io::Error) -> Fault {
     let message = format!("state folder {}: cannot be used: {error}", dir.display());
     Fault::fatal("state-not-writable", message)
         .hint("set application.state_dir, or --state-dir, to a folder that this user can write")
@@ -80,7 +80,7 @@ fn instance_id(dir: &Path, clock: &dyn Clock) -> std::io::Result<String> {
 }
 
 /// Written by rename, so that a crash leaves the whole text or none.
-fn put(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
+pub(super) fn put(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
     let part = dir.join(format!("{name}.part"));
     let mut file = File::create(&part)?;
     file.write_all(text.as_bytes())?;

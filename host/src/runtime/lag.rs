@@ -3,6 +3,7 @@
 
 use super::Shared;
 use super::assignment::Assignment;
+use super::thread;
 use crate::config::Start;
 use crate::delivery;
 use crate::model::log::{Committed, Ends, FetchLimit, Log};
@@ -126,8 +127,7 @@ pub(super) fn start(shared: Arc<Shared>, assignments: Vec<Arc<Assignment>>) -> R
             }
         }
     };
-    let spawned = std::thread::Builder::new().name("lag".into()).spawn(look);
-    spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the thread that asks for lags: {error}")))
+    thread::start("lag", "the thread that asks for lags", look)
 }
 
 fn look_at_all(shared: &Shared, assignments: &[Arc<Assignment>], probes: &mut Probes) -> Vec<ProcessorLag> {

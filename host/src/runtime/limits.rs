@@ -1,6 +1,7 @@
 //! Questions to the cluster beside the stream. What output topics refuse may change while the host runs: asked again now and then, so
 //! that a limit that was raised stops making dead letters. And where somebody doubts that the cluster is there: asked until it answers.
 
+use super::thread;
 use super::{Health, Shared};
 use crate::model::Fault;
 use crate::model::log::{Log, TopicInfo};
@@ -79,9 +80,7 @@ pub(super) fn start(shared: Arc<Shared>, topics: HashMap<Arc<str>, TopicInfo>) -
             }
         }
     };
-    let spawned = std::thread::Builder::new().name("limits".into()).spawn(look);
-    spawned
-        .map_err(|error| Fault::fatal("no-thread", format!("starting the thread that asks for topic limits: {error}")))
+    thread::start("limits", "the thread that asks for topic limits", look)
 }
 
 fn recreated(known: &HashMap<Arc<str>, TopicInfo>, found: &[TopicInfo]) -> Option<Fault> {

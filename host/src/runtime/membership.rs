@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::assignment::Assignment;
+use super::thread;
 use crate::model::log::{GroupListener, GroupSpec, Member};
 use crate::model::{Clock, Fault, Verdict, ids};
 use crate::task::ProcessorSpec;
@@ -31,8 +32,7 @@ pub(super) fn start(shared: &Arc<Shared>, assignment: &Arc<Assignment>) -> Resul
     let member = join(shared, assignment)?;
     let name = format!("group-{}", assignment.spec().name);
     let membership = Membership { shared: shared.clone(), assignment: assignment.clone(), member, fenced: Vec::new() };
-    let spawned = std::thread::Builder::new().name(name).spawn(move || membership.run());
-    spawned.map_err(|error| Fault::fatal("no-thread", format!("starting a group thread: {error}")))
+    thread::start(name, "a group thread", move || membership.run())
 }
 
 fn join(shared: &Shared, assignment: &Arc<Assignment>) -> Result<Box<dyn Member>, Fault> {

@@ -24,6 +24,7 @@ mod restores;
 mod rollout;
 mod signals;
 mod supervisor;
+mod thread;
 mod ticker;
 mod walk;
 mod worker;

@@ -3,6 +3,7 @@
 
 use super::lineage::{self, Lineages};
 use super::rollout::Rollout;
+use super::thread;
 use super::worker::{Handle, Opened, Returned};
 use super::{Shared, plan};
 use crate::changelog::{Progress, Restore, Step};
@@ -149,10 +150,8 @@ impl Openers {
         let mut started = Vec::new();
         for index in 0..threads {
             let (tools, queue) = (tools.clone(), queue.clone());
-            let spawned =
-                std::thread::Builder::new().name(format!("opener-{index}")).spawn(move || serve(&tools, &queue));
-            started
-                .push(spawned.map_err(|error| Fault::fatal("no-thread", format!("starting opener {index}: {error}")))?);
+            let run = move || serve(&tools, &queue);
+            started.push(thread::start(format!("opener-{index}"), &format!("opener {index}"), run)?);
         }
         Ok((Openers { jobs }, started))
     }

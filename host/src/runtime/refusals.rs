@@ -1,5 +1,6 @@
 //! Everything that a start refuses at one time, so that a person mends it in one go.
 
+use crate::config::Application;
 use crate::model::Fault;
 use std::fmt;
 
@@ -23,6 +24,13 @@ impl Refusals {
     pub fn faults(&self) -> &[Fault] {
         &self.0
     }
+}
+
+/// The refusal of a processor's name that is none of the application's.
+pub(super) fn unknown_processor(application: &Application, processor: &str) -> Fault {
+    let known: Vec<&str> = application.processors.iter().map(|known| known.name.as_str()).collect();
+    let message = format!("application {} has no processor `{processor}`", application.id);
+    Fault::fatal("processor-unknown", message).hint(format!("it has: {}", known.join(", ")))
 }
 
 impl From<Fault> for Refusals {

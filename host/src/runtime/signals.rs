@@ -1,6 +1,7 @@
 //! SIGTERM, SIGINT and SIGHUP: the first stops the host, a second one ends the process at once. And the grace: how long a stop may take.
 
 use super::ending::leave;
+use super::thread;
 use super::{Ending, Shared};
 use crate::model::{Clock, Fault};
 use std::sync::Arc;
@@ -81,8 +82,7 @@ impl Grace {
                 }
             }
         };
-        let spawned = std::thread::Builder::new().name("grace".into()).spawn(watch);
-        spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the grace watch: {error}")))?;
+        thread::start("grace", "the grace watch", watch)?;
         Ok(Grace { over })
     }
 }

@@ -10,6 +10,7 @@ use super::opener::{Openers, Tools};
 use super::rehearsal::rehearse;
 use super::rollout::{Ledger, Rollout, Shelf, Start, Starting};
 use super::signals::{Grace, Signals};
+use super::thread;
 use super::worker::{self, Handle, Returned};
 use super::{Ending, Health, Lags, Plan, Plugins, Restores, Shared, ShowRestore, open_log};
 use super::{hosts, lag, limits, membership};
@@ -137,8 +138,7 @@ fn ticker(shared: Arc<Shared>, engine: plugin::Engine) -> Result<JoinHandle<()>,
             engine.tick();
         }
     };
-    let spawned = std::thread::Builder::new().name("ticker".into()).spawn(tick);
-    spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the ticker: {error}")))
+    thread::start("ticker", "the ticker", tick)
 }
 
 /// Everything that was started.

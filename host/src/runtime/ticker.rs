@@ -1,5 +1,6 @@
 //! What makes guests yield, and deadlines seen, where no host runs.
 
+use super::thread;
 use crate::model::Fault;
 use crate::plugin::{Engine, TICK};
 use std::sync::Arc;
@@ -22,8 +23,7 @@ impl Ticker {
                 engine.tick();
             }
         };
-        let spawned = std::thread::Builder::new().name("ticker".into()).spawn(tick);
-        let thread = spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the ticker: {error}")))?;
+        let thread = thread::start("ticker", "the ticker", tick)?;
         Ok(Ticker { done, thread: Some(thread) })
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Shared;
 use super::assignment::Reopen;
+use super::thread;
 use crate::delivery::Mishap;
 use crate::metrics::CommitMetrics;
 use crate::model::log::{Refusal, Source, TopicInfo};
@@ -187,8 +188,7 @@ pub(super) fn start(
         open_since: None,
         unwell: Vec::new(),
     };
-    let spawned = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || worker.run());
-    let join = spawned.map_err(|error| Fault::fatal("no-thread", format!("starting worker {index}: {error}")))?;
+    let join = thread::start(format!("worker-{index}"), &format!("worker {index}"), move || worker.run())?;
     // set before the worker needs it: a wake-up before that is not missed, since a fresh worker looks before it sleeps
     let _ = handle.inner.thread.set(join.thread().clone());
     Ok((handle, join))

@@ -203,7 +203,7 @@ impl Task {
                 self.put_back(work);
                 Ok(Step::Worked)
             }
-            fault if self.has_former(turn.wall_ms()) => self.try_former(work, fault, turn),
+            fault if self.version.is_on_probation(turn.wall_ms()) => self.try_former(work, fault, turn),
             fault => self.guilty(work, fault, turn),
         }
     }

@@ -39,14 +39,15 @@ impl Task {
 
     /// Brings another version nearer where one is wanted. True while it is on its way.
     pub(super) fn change_version(&mut self, clock: &dyn Clock) -> bool {
-        let (wanted, since) = (self.spec.versions.sequence(), clock.monotonic());
-        if self.change.as_ref().map_or(self.version.sequence, |change| change.version.sequence) != wanted {
-            self.change = Some(self.begin_change(since));
-        }
-        let Some(mut change) = self.change.take() else {
+        let wanted = self.spec.versions.sequence();
+        let coming = self.change.take();
+        if coming.is_none() && self.version.sequence == wanted {
             self.end_probation(clock);
             return false;
-        };
+        }
+        let since = clock.monotonic();
+        let coming = coming.filter(|change| change.version.sequence == wanted);
+        let mut change = coming.unwrap_or_else(|| self.begin_change(since));
         self.advance_change(&mut change, since);
         let (is_ready, is_starting) =
             (matches!(change.stage, Stage::Ready), matches!(change.stage, Stage::Starting(_)));
@@ -66,11 +67,6 @@ impl Task {
 
     pub(super) fn wait_for_version(clock: &dyn Clock) -> Step {
         Step::Until(clock.monotonic().saturating_add(LOOK))
-    }
-
-    /// Whether a record that, alone, has broken the version is tried by the one before it.
-    pub(super) fn has_former(&self, now_ms: i64) -> bool {
-        self.version.is_on_probation(now_ms)
     }
 
     /// The version before tries the record that has broken this one. As any call it is one that a host may die of.

@@ -3,6 +3,7 @@
 use super::stores::Schema;
 use crate::model::Fault;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The most versions that a record remembers.
 const HISTORY: usize = 20;
@@ -134,6 +135,11 @@ impl Record {
         let Some(at) = self.history.iter().position(|entry| entry.digest == digest) else { return false };
         let after = at.checked_sub(1).and_then(|at| self.history.get(at));
         after.is_some_and(|after| matches!(after.how, How::Rollback | How::Probation))
+    }
+
+    /// Until when a failure takes the version back, in milliseconds since the epoch, where that is so for this long.
+    pub fn probation_until_ms(&self, length: Duration) -> i64 {
+        self.time_ms.saturating_add(i64::try_from(length.as_millis()).unwrap_or(i64::MAX))
     }
 
     pub fn encode(&self) -> Result<Vec<u8>, Fault> {

@@ -48,13 +48,8 @@ pub(super) fn deploy(admin: &Admin, version: &Version<'_>, query: &str) -> (u16,
 
 /// `None` where the host has ended without an answer.
 pub(super) fn try_deploy(admin: &Admin, version: &Version<'_>) -> Option<u16> {
-    let bytes = version.bytes();
-    let head = format!(
-        "POST /v1/processors/versioned/deploy HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{WASM}\r\n",
-        admin.address,
-        bytes.len()
-    );
-    admin.send(&[head.as_bytes(), &bytes].concat(), false).map(|reply| reply.status)
+    let reply = admin.try_ask("POST", "/v1/processors/versioned/deploy", WASM, &version.bytes());
+    reply.map(|reply| reply.status)
 }
 
 pub(super) fn deployed(admin: &Admin, version: &Version<'_>) {

@@ -19,6 +19,7 @@ use crate::config::settings::{Application, Processor};
 use crate::delivery::{LetterFacts, LetterFilter, Mark, Reason};
 use crate::model::log::{Log, TopicInfo};
 use crate::model::{Batch, Fault, Place, RecordRef, TopicPartition, ids};
+use crate::runtime::refusals::unknown_processor;
 use marks::Marks;
 
 /// The dead letters of one processor.
@@ -51,7 +52,7 @@ impl<'a> Letters<'a> {
     /// Finds the processor and its dead-letter topic. `Fatal`: `processor-unknown`, `topic-missing`.
     pub fn open(log: &'a dyn Log, application: &'a Application, processor: &str) -> Result<Letters<'a>, Fault> {
         let found = application.processors.iter().find(|known| known.name == processor);
-        let processor = found.ok_or_else(|| unknown(application, processor))?;
+        let processor = found.ok_or_else(|| unknown_processor(application, processor))?;
         let own = || ids::dead_letter_topic(&application.id, &processor.name);
         let name = processor.dead_letter_topic.clone().unwrap_or_else(own);
         let topic = log.topic(&name)?.ok_or_else(|| missing(&name))?;
@@ -174,12 +175,6 @@ impl Letter<'_> {
             replayed: self.mark.is_some(),
         }
     }
-}
-
-fn unknown(application: &Application, processor: &str) -> Fault {
-    let known: Vec<&str> = application.processors.iter().map(|known| known.name.as_str()).collect();
-    let message = format!("application {} has no processor `{processor}`", application.id);
-    Fault::fatal("processor-unknown", message).hint(format!("it has: {}", known.join(", ")))
 }
 
 fn missing(topic: &str) -> Fault {

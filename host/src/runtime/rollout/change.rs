@@ -79,9 +79,9 @@ impl Rollout {
     pub(in crate::runtime) fn pause(&self, processor: &str, paused: bool, by: &str) -> Result<bool, Fault> {
         let (_, spec) = self.find(processor)?;
         let known = self.known().clone();
-        let (record, ()) = self.ledger.change(known, |known| {
+        let record = self.ledger.change(known, |known| {
             let active = known.records.get(processor).ok_or_else(|| no_version(processor))?;
-            Ok(((active.paused != paused).then(|| active.paused(paused)), ()))
+            Ok((active.paused != paused).then(|| active.paused(paused)))
         })?;
         let is_new = record.is_some();
         tracing::info!(processor, paused, by, is_new, "asked for");
@@ -118,8 +118,8 @@ impl Rollout {
     /// Writes the version down where the one that it was compared with is still active.
     fn write(&self, active: &Record, candidate: Candidate) -> Result<Record, Fault> {
         let known = self.known().clone();
-        let (record, ()) = self.ledger.change(known, |known| match known.records.get(&active.processor) {
-            Some(now) if now.sequence == active.sequence => Ok((Some(now.next(candidate, Outcome::Replaced)), ())),
+        let record = self.ledger.change(known, |known| match known.records.get(&active.processor) {
+            Some(now) if now.sequence == active.sequence => Ok(Some(now.next(candidate, Outcome::Replaced))),
             _ => Err(overtaken(&active.processor)),
         })?;
         record.ok_or_else(|| overtaken(&active.processor))
@@ -174,13 +174,12 @@ fn earlier(active: &Record, to: Option<&str>) -> Result<String, Fault> {
 
 fn deployed(record: &Record, processor: &Processor, notes: Vec<String>) -> Deployed {
     let now = record.history.first();
-    let length = i64::try_from(processor.probation.as_millis()).unwrap_or(i64::MAX);
     Deployed {
         sequence: record.sequence,
         digest: record.digest.clone(),
         plugin: now.map(|entry| entry.plugin.clone()).unwrap_or_default(),
         version: now.map(|entry| entry.version.clone()).unwrap_or_default(),
-        probation_until_ms: record.previous.as_ref().map(|_| record.time_ms.saturating_add(length)),
+        probation_until_ms: record.previous.as_ref().map(|_| record.probation_until_ms(processor.probation)),
         notes,
     }
 }

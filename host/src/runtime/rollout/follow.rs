@@ -136,9 +136,9 @@ impl Rollout {
         let next =
             record.next(Candidate { can_go_back: false, ..candidate }, Outcome::RolledBack(failed.reason.clone()));
         let known = self.known().clone();
-        let (written, ()) = self.ledger.change(known, |known| {
+        let written = self.ledger.change(known, |known| {
             let still = known.records.get(&*spec.name).filter(failed_one);
-            Ok((still.map(|now| Record { paused: now.paused, ..next }), ()))
+            Ok(still.map(|now| Record { paused: now.paused, ..next }))
         })?;
         if written.is_some() {
             let (processor, sequence, why) = (&*spec.name, failed.sequence, &failed.reason);

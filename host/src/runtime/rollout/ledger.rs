@@ -81,20 +81,20 @@ impl Ledger {
     /// Whoever else is at it is fenced: the last to ask has the lock, and what those before have not committed by then fails.
     ///
     /// `Transient` `deploy-overtaken`: somebody else has just taken the lock.
-    pub(super) fn change<T>(
+    pub(super) fn change(
         &self,
         known: Known,
-        next: impl FnOnce(&Known) -> Result<(Option<Record>, T), Fault>,
-    ) -> Result<(Option<Record>, T), Fault> {
+        next: impl FnOnce(&Known) -> Result<Option<Record>, Fault>,
+    ) -> Result<Option<Record>, Fault> {
         let mut producer = self.log.producer(&ids::deploy_id(&self.application), Delivery::ExactlyOnce)?;
-        let (record, result) = next(&self.read_on(known)?)?;
+        let record = next(&self.read_on(known)?)?;
         if let Some(record) = &record
             && let Err(fault) = self.commit(&mut *producer, record)
         {
             drop(producer);
             self.resolve(record, fault)?;
         }
-        Ok((record, result))
+        Ok(record)
     }
 
     /// A producer that was lost leaves open whether its record is there: looked up.
@@ -179,7 +179,7 @@ mod tests {
             None => Record::first("p", 1, candidate(digest)),
             Some(now) => now.next(candidate(digest), Outcome::Replaced),
         };
-        ledger.change(Known::default(), |known| Ok((Some(next(known)), ()))).map(|(record, ())| record)
+        ledger.change(Known::default(), |known| Ok(Some(next(known))))
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(written.sequence, n as i64 + 1);
             assert_eq!(ledger.read().unwrap().records["p"], written);
         }
-        let (nothing, ()) = ledger.change(Known::default(), |_| Ok((None, ()))).unwrap();
+        let nothing = ledger.change(Known::default(), |_| Ok(None)).unwrap();
         assert_eq!((nothing, ledger.read().unwrap().records["p"].digest.as_str()), (None, "c"));
     }
 
@@ -202,7 +202,7 @@ mod tests {
         deploy(&ledger, "a").unwrap();
         let overtaken = ledger.change(Known::default(), |known| {
             deploy(&ledger, "b").unwrap();
-            Ok((Some(known.records["p"].next(candidate("c"), Outcome::Replaced)), ()))
+            Ok(Some(known.records["p"].next(candidate("c"), Outcome::Replaced)))
         });
         assert_eq!(overtaken.map(|_| ()).unwrap_err().code, "deploy-overtaken");
         let now = &ledger.read().unwrap().records["p"];

@@ -15,7 +15,7 @@ pub(super) use shelf::Shelf;
 pub(super) use start::{Start, Starting};
 
 use super::worker::Handle;
-use super::{Plan, Shared};
+use super::{Plan, Shared, refusals, thread};
 use crate::config::Processor;
 use crate::model::log::TopicInfo;
 use crate::model::{Clock, Fault};
@@ -58,15 +58,11 @@ impl Rollout {
 
     /// Starts what follows the versions, and what watches files where that is wanted.
     pub(super) fn run(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, Fault> {
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-            spawned.map_err(|error| Fault::fatal("no-thread", format!("starting the thread {name}: {error}")))
-        };
         let own = self.clone();
-        let mut threads = vec![spawn("versions", Box::new(move || own.follow()))?];
+        let mut threads = vec![thread::start("versions", "the thread versions", move || own.follow())?];
         if self.shared.application.processors.iter().any(|processor| processor.watch) {
             let own = self.clone();
-            threads.push(spawn("watch", Box::new(move || own.watch()))?);
+            threads.push(thread::start("watch", "the thread watch", move || own.watch())?);
         }
         Ok(threads)
     }
@@ -100,7 +96,9 @@ impl Rollout {
     fn find(&self, processor: &str) -> Result<(&Processor, &Arc<ProcessorSpec>), Fault> {
         let application = &self.shared.application;
         let mut pairs = application.processors.iter().zip(&self.specs);
-        pairs.find(|(known, _)| known.name == processor).ok_or_else(|| unknown(application, processor))
+        pairs
+            .find(|(known, _)| known.name == processor)
+            .ok_or_else(|| refusals::unknown_processor(application, processor))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -118,10 +116,4 @@ impl Rollout {
     fn wake(&self) {
         self.workers.iter().for_each(Handle::wake);
     }
-}
-
-pub(super) fn unknown(application: &crate::config::Application, processor: &str) -> Fault {
-    let known: Vec<&str> = application.processors.iter().map(|known| known.name.as_str()).collect();
-    let message = format!("application {} has no processor `{processor}`", application.id);
-    Fault::fatal("processor-unknown", message).hint(format!("it has: {}", known.join(", ")))
 }

@@ -2,6 +2,7 @@
 //! not is not, whatever was deployed in the meantime.
 
 use crate::model::Fault;
+use crate::runtime::instance;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,15 +15,9 @@ pub(super) fn last(state_dir: &Path, processor: &str) -> Option<String> {
 
 /// Written by rename: a crash leaves the old digest or the new one, and either only means that a file is looked at once more.
 pub(super) fn remember(state_dir: &Path, processor: &str, digest: &str) -> Result<(), Fault> {
-    let (path, part) = (file(state_dir, processor), file(state_dir, &format!("{processor}.part")));
-    let write = || {
-        fs::create_dir_all(state_dir.join(FOLDER))?;
-        fs::write(&part, digest)?;
-        fs::rename(&part, &path)
-    };
-    write().map_err(|error| {
-        Fault::fatal("state-not-writable", format!("state folder {}: cannot be used: {error}", state_dir.display()))
-    })
+    let folder = state_dir.join(FOLDER);
+    let written = fs::create_dir_all(&folder).and_then(|()| instance::put(&folder, processor, digest));
+    written.map_err(|error| instance::unusable(state_dir, &error))
 }
 
 fn file(state_dir: &Path, processor: &str) -> PathBuf {

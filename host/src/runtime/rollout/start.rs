@@ -117,7 +117,7 @@ impl Starting<'_> {
         let by = format!("host {}", self.instance);
         let candidate = candidate(&choice.component, by, How::Start, self.clock.wall_ms());
         let before = if choice.active.is_none() { self.committed_under(processor)? } else { 0 };
-        let (record, ()) = self.ledger.change(known, |known| {
+        self.ledger.change(known, |known| {
             let active = known.records.get(&processor.name);
             let record = match (active, &choice.active) {
                 (None, None) => Record::first(&processor.name, before + 1, candidate),
@@ -125,11 +125,10 @@ impl Starting<'_> {
                     let can_go_back = can_go_back(now, &candidate.stores);
                     now.next(Candidate { can_go_back, ..candidate }, Outcome::Replaced)
                 }
-                _ => return Ok((None, ())),
+                _ => return Ok(None),
             };
-            Ok((Some(record), ()))
-        })?;
-        Ok(record)
+            Ok(Some(record))
+        })
     }
 
     /// The highest sequence that offsets of the processor's group were committed under: where the versions are lost, the next one goes
@@ -174,8 +173,7 @@ pub(super) fn version(
     (shelf, clock): (&Shelf, &dyn Clock),
     probation: Duration,
 ) -> Version {
-    let length = i64::try_from(probation.as_millis()).unwrap_or(i64::MAX);
-    let probation_until_ms = record.time_ms.saturating_add(length);
+    let probation_until_ms = record.probation_until_ms(probation);
     let previous = record.previous.as_ref().filter(|_| clock.wall_ms() < probation_until_ms);
     let former = previous.and_then(|digest| match shelf.get(digest) {
         Ok(former) => Some(former),
