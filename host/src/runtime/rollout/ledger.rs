@@ -97,14 +97,25 @@ impl Ledger {
         Ok(record)
     }
 
-    /// A producer that was lost leaves open whether its record is there: looked up.
+    /// A commit that failed leaves open whether its record is there: looked up. What failed in passing is written once more, where
+    /// nobody else was quicker.
     fn resolve(&self, record: &Record, fault: Fault) -> Result<(), Fault> {
-        if fault.verdict != Verdict::Fenced {
-            return Err(fault);
-        }
-        match self.read()?.records.get(&record.processor) {
-            Some(found) if found == record => Ok(()),
-            _ => Err(overtaken(fault)),
+        let again = match fault.verdict {
+            Verdict::Fenced => None,
+            Verdict::Transient => Some(self.log.producer(&ids::deploy_id(&self.application), Delivery::ExactlyOnce)?),
+            _ => return Err(fault),
+        };
+        let known = self.read()?;
+        let found = known.records.get(&record.processor);
+        let other = |now: &&Record| {
+            now.sequence > record.sequence || now.sequence == record.sequence && now.digest != record.digest
+        };
+        match (found, again) {
+            (Some(now), _) if now == record => Ok(()),
+            (now, Some(mut producer)) if now.filter(other).is_none() => {
+                self.commit(&mut *producer, record).map_err(overtaken)
+            }
+            _ => Err(overtaken(Fault { verdict: Verdict::Fenced, ..fault })),
         }
     }
 
